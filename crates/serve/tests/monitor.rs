@@ -158,7 +158,7 @@ fn the_monitor_shows_client_activity() {
     assert_eq!((frame.outstanding, frame.speed), (0, None));
     assert_eq!((frame.channels.len(), frame.flash.units_trimmed), (bench_channels(), 16));
 
-    let answer = bench.ask(&Command::Status);
+    let answer = bench.ask(&Command::Status {});
     let info = Info::deserialize(&answer["info"]).unwrap();
     assert_eq!((info.device.as_str(), info.logical_bytes), ("tiny", 53_686_272));
     assert_eq!(info.addresses, [format!("unix:{}", bench.folder.path().join("ssd.sock").display())]);
@@ -229,7 +229,7 @@ fn the_monitor_shows_log_blocks() {
     requester.ask(&Command::Watch { blocks: true }).unwrap();
     let map = std::iter::repeat_with(|| requester.hear().unwrap()).find_map(|news| news.get("blocks").cloned());
     let map = BlockMap::deserialize(map.unwrap()).unwrap();
-    let info = Info::deserialize(&bench.ask(&Command::Status)["info"]).unwrap();
+    let info = Info::deserialize(&bench.ask(&Command::Status {})["info"]).unwrap();
     let count = |kind: &str| map.blocks_of_kind[info.block_kinds.iter().position(|name| name == kind).unwrap()];
     assert_eq!(["sequential log", "random log", "target of a full merge"].map(count), [1, 2, 0]);
     assert_eq!(map.kinds.len(), map.valid.len());
@@ -368,7 +368,7 @@ fn trim_all_is_visible_to_the_host() {
         let bench = Bench::new(no_delay, |_| {});
         let mut client = bench.client();
         client.write(1 << 20, &[9; 65536], false).unwrap();
-        let done = bench.ask(&Command::TrimAll);
+        let done = bench.ask(&Command::TrimAll {});
         assert_eq!(done["message"], "trimmed all 53686272 bytes", "{done}");
         let mut read = [1; 65536];
         client.read(1 << 20, &mut read).unwrap();
@@ -382,10 +382,10 @@ fn trim_all_is_visible_to_the_host() {
 #[test]
 fn a_power_cut_requires_an_image() {
     let bench = Bench::new(true, |_| {});
-    let refused = bench.ask(&Command::PowerCut);
+    let refused = bench.ask(&Command::PowerCut {});
     assert!(refused["error"].as_str().unwrap().contains("--image FILE or --image memory"), "{refused}");
     let bench = Bench::on_image();
-    let reported = bench.ask(&Command::PowerCut);
+    let reported = bench.ask(&Command::PowerCut {});
     let message = reported["message"].as_str().unwrap();
     assert!(
         message.starts_with("the power was cut: 0 requests, 0 units and 0 trims were in the device's memory"),
@@ -405,12 +405,12 @@ fn a_power_cut_reports_lost_trims_and_keeps_those_of_trim_all() {
     let mut client = bench.client();
     client.write(0, &[9; 65536], true).unwrap();
     client.trim(0, 65536).unwrap();
-    let reported = bench.ask(&Command::PowerCut);
+    let reported = bench.ask(&Command::PowerCut {});
     assert!(reported["message"].as_str().unwrap().contains("0 units and 16 trims were"), "{reported}");
     bench.client().read(0, &mut read).unwrap();
     assert_eq!(read, [9; 65536]);
-    assert_eq!(bench.ask(&Command::TrimAll)["ok"], true);
-    let reported = bench.ask(&Command::PowerCut);
+    assert_eq!(bench.ask(&Command::TrimAll {})["ok"], true);
+    let reported = bench.ask(&Command::PowerCut {});
     assert!(reported["message"].as_str().unwrap().contains("0 units and 0 trims were"), "{reported}");
     bench.client().read(0, &mut read).unwrap();
     assert_eq!(read, [0; 65536]);
@@ -428,6 +428,7 @@ fn changes_require_the_token() {
     let token = format!("Authorization: Bearer {TOKEN}\r\n");
     assert_eq!(bench.post(&format!("{token}Origin: http://evil.example\r\n"), speed).0, 403);
     assert_eq!(bench.post(&token, "{").0, 400);
+    assert_eq!(bench.post(&token, "{\"command\":\"power-cut\",\"x\":1}").0, 400);
     assert_eq!(bench.post(&token, r#"{"command":"status"}"#).0, 409);
     assert_eq!(bench.post(&token, &"x".repeat(100_000)).0, 413);
     assert_eq!(bench.frame(|_| true).speed, Some(1.0), "nothing has changed");
@@ -480,6 +481,10 @@ fn hostile_clients_do_not_affect_others() {
     };
     assert!(said(b"\xff\xfe\n").contains("invalid command"));
     assert!(said(b"{\"command\":\"format-disk\"}\n").contains("invalid command"));
+    for command in ["status", "watch", "trim-all", "power-cut"] {
+        let unknown = format!("{{\"command\":\"{command}\",\"x\":1}}\n");
+        assert!(said(unknown.as_bytes()).contains("invalid command: unknown field `x`"), "{command}");
+    }
     assert!(said(b"{\"command\":\"status\",\"more\":1}\n{\"command\":\"status\"}\n").contains("\"ok\":true"));
     assert!(said(&vec![b'x'; 1 << 20]).contains("at most 4096 bytes"));
     assert!(said(&b"[".repeat(4000)).contains("invalid command"));
@@ -503,7 +508,7 @@ fn hostile_clients_do_not_affect_others() {
         let _ = (&waiting).read(&mut [0]);
     }
     assert!(again().is_some(), "places become free");
-    assert_eq!(bench.ask(&Command::Status)["ok"], json!(true));
+    assert_eq!(bench.ask(&Command::Status {})["ok"], json!(true));
     assert_eq!(bench.end().outcome.measurement(&device()).results.all().count(), 201);
 }
 
@@ -538,7 +543,7 @@ fn the_monitor_responds_while_the_device_is_filled() {
     let monitor = Doors::open(monitor_options(&folder)).unwrap().start(&config, &sockets, false).unwrap();
     let mut bench = Bench { monitor: Some(monitor), server: None, folder };
     bench.monitor.as_ref().unwrap().prepares("filling the device", Some(0.429));
-    let answer = bench.ask(&Command::Status);
+    let answer = bench.ask(&Command::Status {});
     let frame = Frame::deserialize(&answer["frame"]).unwrap();
     let preparing = frame.preparing.unwrap();
     assert_eq!(
@@ -624,7 +629,7 @@ fn the_monitor_counts_late_turnarounds() {
 
 #[test]
 fn the_page_knows_all_commands() {
-    let of = |bench: &Bench| Info::deserialize(&bench.ask(&Command::Status)["info"]).unwrap();
+    let of = |bench: &Bench| Info::deserialize(&bench.ask(&Command::Status {})["info"]).unwrap();
     let plain = of(&Bench::new(true, |_| {}));
     assert_eq!((plain.power_cut, plain.faults), (false, false));
     assert!(of(&Bench::on_image()).power_cut);
@@ -667,7 +672,7 @@ fn event_streams_do_not_use_slots_of_other_requests() {
             requester
         })
         .collect();
-    assert_eq!(bench.ask(&Command::Status)["ok"], json!(true));
+    assert_eq!(bench.ask(&Command::Status {})["ok"], json!(true));
     drop((streams, followers));
     bench.end();
 }
@@ -680,7 +685,7 @@ fn silent_clients_do_not_lock_others_out() {
     let _quiet: Vec<UnixStream> = (0..60).map(|_| UnixStream::connect(&path).unwrap()).collect();
     for _ in 0..5 {
         assert_eq!(bench.get("/metrics").0, 200, "at once, though all are still connected");
-        assert_eq!(bench.ask(&Command::Status)["ok"], json!(true));
+        assert_eq!(bench.ask(&Command::Status {})["ok"], json!(true));
     }
     bench.end();
 }

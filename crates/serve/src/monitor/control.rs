@@ -38,7 +38,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Command {
     /// Returns the properties of the device and its current state.
-    Status,
+    // Variants have braces even without fields, because only then serde refuses unknown fields.
+    Status {},
     /// Sends new frames, and new block maps if requested.
     Watch {
         /// True to send block maps.
@@ -51,9 +52,9 @@ pub enum Command {
         value: String,
     },
     /// Trims the whole device.
-    TrimAll,
+    TrimAll {},
     /// Cuts the power of the device.
-    PowerCut,
+    PowerCut {},
     /// Makes the next operation at a location fail.
     Fail {
         /// Location, in the syntax of `faults.inject`.
@@ -86,14 +87,14 @@ impl Control {
                 engine.set_speed(Wall::now(), speed).map_err(|error| error.to_string())?;
                 Ok(format!("simulated time now runs at speed {speed}"))
             }
-            Command::TrimAll => self.trim_all().await,
+            Command::TrimAll {} => self.trim_all().await,
             Command::Fail { place } => {
                 let place: InjectedFault = place.parse()?;
                 lock(&self.engine).fail_next(place)?;
                 Ok(format!("the next {place} fails"))
             }
-            Command::PowerCut => lock(&self.engine).power_cut(Wall::now()).map(|cut| cut.to_string()),
-            Command::Status | Command::Watch { .. } => {
+            Command::PowerCut {} => lock(&self.engine).power_cut(Wall::now()).map(|cut| cut.to_string()),
+            Command::Status {} | Command::Watch { .. } => {
                 Err("`status` and `watch` are only available on the control socket".to_owned())
             }
         }
@@ -228,7 +229,7 @@ async fn converse(
                 place.leave();
                 return follow(shared, &mut output, blocks).await;
             }
-            Ok(Command::Status) => {
+            Ok(Command::Status {}) => {
                 // Wait for the next sample, so that the response includes everything that happened before the command.
                 let _ = tokio::time::timeout(PATIENCE, shared.frames.subscribe().changed()).await;
                 let status = json!({ "ok": true, "info": &shared.info, "frame": &*shared.frame() });

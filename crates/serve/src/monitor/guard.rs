@@ -7,8 +7,9 @@
 
 use std::net::SocketAddr;
 
-use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, Uri};
 
 /// Host names of the dashboard.
 pub struct Hosts(Vec<String>);
@@ -40,10 +41,12 @@ impl Hosts {
         self.0.iter().any(|name| name.eq_ignore_ascii_case(host) || by_address(name))
     }
 
-    /// Checks that the headers of a request name this server as the host, and name no other origin.
-    pub fn allow(&self, headers: &HeaderMap) -> bool {
+    /// Checks that a request names this server as the host, and no other origin. A target in absolute form, such as
+    /// `http://localhost:8080/`, has its own host, and the header is ignored (RFC 9112, section 3.2.2).
+    pub fn allow(&self, target: &Uri, headers: &HeaderMap) -> bool {
         let mut hosts = headers.get_all(HOST).iter();
-        let host = hosts.next().and_then(|host| host.to_str().ok());
+        let header = hosts.next().and_then(|host| host.to_str().ok());
+        let host = target.authority().map(Authority::as_str).or(header);
         let origin =
             headers.get(ORIGIN).map(|origin| origin.to_str().ok().and_then(|text| text.strip_prefix("http://")));
         host.is_some_and(|host| self.has(host)) && hosts.next().is_none() && origin.is_none_or(|origin| origin == host)
@@ -52,7 +55,10 @@ impl Hosts {
 
 /// Checks the token of a request, in constant time for tokens of the right length.
 pub fn has_token(headers: &HeaderMap, token: &str) -> bool {
-    let given = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+    const SCHEME: &[u8] = b"Bearer ";
+    let given = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().split_at_checked(SCHEME.len()));
+    // Names of schemes are not case-sensitive (RFC 9110, section 11.1).
+    let given = given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(SCHEME)).map(|(_, given)| given);
     let Some(given) = given.filter(|given| given.len() == token.len()) else { return false };
     given.iter().zip(token.as_bytes()).fold(0, |different, (a, b)| different | (a ^ b)) == 0
 }
@@ -69,27 +75,44 @@ mod tests {
         map
     }
 
+    fn allows(hosts: &Hosts, headers: &HeaderMap) -> bool {
+        hosts.allow(&Uri::from_static("/"), headers)
+    }
+
+    #[test]
+    fn the_host_of_an_absolute_target_counts() {
+        let hosts = Hosts::new(Some("127.0.0.1:8080".parse().unwrap()));
+        let by = |target: &'static str, host: &str| hosts.allow(&Uri::from_static(target), &headers(&[("host", host)]));
+        assert!(by("http://localhost:8080/api/status", "localhost:8080"));
+        assert!(by("http://localhost:8080/api/status", "evil.example"));
+        for target in ["http://evil.example/", "http://localhost:8080@evil.example/", "http://localhost:8080.evil/"] {
+            assert!(!by(target, "localhost:8080"), "{target}");
+        }
+    }
+
     #[test]
     fn only_host_names_of_this_server_are_accepted() {
         let hosts = Hosts::new(Some("127.0.0.1:8080".parse().unwrap()));
         for host in ["127.0.0.1:8080", "localhost:8080", "LOCALHOST:8080"] {
-            assert!(hosts.allow(&headers(&[("host", host)])), "{host}");
+            assert!(allows(&hosts, &headers(&[("host", host)])), "{host}");
         }
         for host in ["evil.example:8080", "127.0.0.1", "127.0.0.1:80", "localhost", "", "localhost:8080.evil.example"] {
-            assert!(!hosts.allow(&headers(&[("host", host)])), "{host}");
+            assert!(!allows(&hosts, &headers(&[("host", host)])), "{host}");
         }
-        assert!(!hosts.allow(&headers(&[])));
-        assert!(!hosts.allow(&headers(&[("host", "localhost:8080"), ("host", "evil.example")])));
+        assert!(!allows(&hosts, &headers(&[])));
+        assert!(!allows(&hosts, &headers(&[("host", "localhost:8080"), ("host", "evil.example")])));
         let all = Hosts::new(Some("0.0.0.0:8080".parse().unwrap()));
-        assert!(all.allow(&headers(&[("host", "192.0.2.7:8080")])));
-        assert!(!all.allow(&headers(&[("host", "192.0.2.7:81")])) && !all.allow(&headers(&[("host", "evil:8080")])));
-        assert!(Hosts::new(Some("127.0.0.1:80".parse().unwrap())).allow(&headers(&[("host", "localhost")])));
+        assert!(allows(&all, &headers(&[("host", "192.0.2.7:8080")])));
+        assert!(
+            !allows(&all, &headers(&[("host", "192.0.2.7:81")])) && !allows(&all, &headers(&[("host", "evil:8080")]))
+        );
+        assert!(allows(&Hosts::new(Some("127.0.0.1:80".parse().unwrap())), &headers(&[("host", "localhost")])));
     }
 
     #[test]
     fn other_origins_are_refused() {
         let hosts = Hosts::new(Some("[::1]:8080".parse().unwrap()));
-        let from = |origin| hosts.allow(&headers(&[("host", "[::1]:8080"), ("origin", origin)]));
+        let from = |origin| allows(&hosts, &headers(&[("host", "[::1]:8080"), ("origin", origin)]));
         assert!(from("http://[::1]:8080"));
         assert!(!from("http://evil.example") && !from("null") && !from("https://[::1]:8080") && !from(""));
     }
@@ -97,8 +120,18 @@ mod tests {
     #[test]
     fn the_token_must_match_completely() {
         let given = |value: &str| has_token(&headers(&[("authorization", value)]), "0123456789");
-        assert!(given("Bearer 0123456789"));
-        for wrong in ["Bearer 012345678", "Bearer 01234567890", "Bearer 0123456788", "0123456789", "Basic 0123456789"] {
+        for scheme in ["Bearer", "bearer", "BEARER"] {
+            assert!(given(&format!("{scheme} 0123456789")), "{scheme}");
+        }
+        for wrong in [
+            "Bearer 012345678",
+            "Bearer 01234567890",
+            "Bearer 0123456788",
+            "0123456789",
+            "Basic 0123456789",
+            "Bearer0123456789",
+            "",
+        ] {
             assert!(!given(wrong), "{wrong}");
         }
         assert!(!has_token(&HeaderMap::new(), "0123456789"));
