@@ -2,7 +2,6 @@
 //!
 //! The reference of fio is its HOWTO, "Job file parameters", which lists each key under the same name.
 
-use super::engines::engine;
 use super::options::Options;
 use super::values::*;
 use crate::sim::text::shown;
@@ -175,7 +174,7 @@ keys! {
             "Always `1`." into!(iodepth, depth);
         key ["ioengine"] "`psync` in a job file, otherwise none"
             "Engine of fio. A synchronous one has one outstanding request (see below)." ""
-            into!(ioengine, |value, _| engine(value));
+            into!(ioengine, engine);
         key ["thinktime"] "`0`"
             "After `thinktime_blocks` requests, wait until all have completed, and then for this time; microseconds." ""
             into!(thinktime, |value, _| time(value, MICROSECOND, 0));

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::areas::Areas;
-use super::engines::limit_depth;
 use super::options::Options;
 use super::place::Place;
 use super::replay::Recipe;
@@ -49,7 +48,7 @@ pub fn plan(mut sections: Vec<Section>, device_bytes: u64, seed: u64) -> Result<
     }
     let areas = Areas::new(&sections, device_bytes)?;
     for section in &mut sections {
-        limit_depth(section);
+        section.limit_depth();
         section.warn_of_names();
     }
     let mut names = BTreeSet::new();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::engines::{DEFAULT, Kind};
 use super::options::Options;
 use crate::sim::source::SourceError;
 
@@ -32,6 +33,36 @@ impl Section {
     /// Returns `true` if the engine and the files of the job follow fio: the job is in a job file, or names an engine.
     pub(super) fn follows_fio(&self) -> bool {
         self.in_file || self.options.ioengine.is_some()
+    }
+
+    /// Limits the job to one outstanding request if its engine is synchronous, and adds a warning if that changes the
+    /// depth. A job that does not follow fio has no engine, and keeps its depth.
+    pub(super) fn limit_depth(&mut self) {
+        if !self.follows_fio() {
+            return;
+        }
+        let options = &mut self.options;
+        let engine = options.ioengine.unwrap_or(DEFAULT);
+        if engine.kind != Kind::Synchronous {
+            return;
+        }
+        let open = options.rate.is_some() || options.rate_iops.is_some();
+        let open = open || (options.read_iolog.is_some() && !options.replay_no_stall);
+        let limited = match options.iodepth {
+            Some(1) => None,
+            Some(depth) => Some(format!("iodepth={depth} is limited to 1")),
+            None if open => Some("one request is outstanding at a time".to_owned()),
+            None => None,
+        };
+        let origin = if options.ioengine.is_none() { ", which a job without ioengine has," } else { "" };
+        options.iodepth = Some(1);
+        let Some(limited) = limited else { return };
+        let (name, engine) = (options.name.as_ref().unwrap_or(&self.name), engine.name);
+        let keep = if open { "requests that do not wait for each other" } else { "a larger depth" };
+        self.warnings.push(format!(
+            "{name}: {limited}, as in fio, because its engine {engine}{origin} is synchronous; for {keep}, set \
+             ioengine=libaio"
+        ));
     }
 
     /// Adds a warning if the job names a part of a file name, but no file.

@@ -4,6 +4,7 @@
 
 use super::arrival::Process;
 pub use super::base::Base;
+use super::engines::{ENGINES, EXTERNAL, Engine, Kind as EngineKind};
 use super::options::*;
 use crate::sim::text::shown;
 
@@ -318,6 +319,25 @@ pub fn file(text: &str, _: Base) -> Result<String, String> {
         return Err("must be a single file: a job works on one, and a colon separates several in fio".to_owned());
     }
     Ok(text.to_owned())
+}
+
+/// Parses the name of an engine. Refuses engines that transfer no data.
+pub fn engine(text: &str, _: Base) -> Result<Engine, String> {
+    let name = if text.starts_with(EXTERNAL) { "external" } else { text };
+    let all = || ENGINES.iter().flat_map(|(kind, names)| names.iter().map(|name| Engine { name, kind: *kind }));
+    match all().find(|engine| engine.name == name) {
+        Some(Engine { kind: EngineKind::NoData, .. }) => {
+            Err("this engine transfers no data to or from a device, so there \
+             is nothing to simulate; remove the job, or choose an engine that reads and writes, such as libaio"
+                .to_owned())
+        }
+        Some(engine) => Ok(engine),
+        None => {
+            let names: Vec<&str> =
+                all().filter(|engine| engine.kind != EngineKind::NoData).map(|one| one.name).collect();
+            Err(one_of(text, &names))
+        }
+    }
 }
 
 pub fn process(text: &str, _: Base) -> Result<Process, String> {
