@@ -125,7 +125,9 @@ fn type_of(schema: &Schema, node: &Value) -> String {
     if let Some(names) = inner["enum"].as_array() {
         return names.iter().map(|name| format!("`{}`", inline(name))).collect::<Vec<_>>().join(", ");
     }
-    match inner["type"].as_str().unwrap_or_default() {
+    // A key that may be absent has a list of types, with `null`.
+    let kind = inner["type"].as_array().and_then(|kinds| kinds.iter().find(|kind| *kind != "null"));
+    match kind.unwrap_or(&inner["type"]).as_str().unwrap_or_default() {
         "array" => "a list".to_owned(),
         "integer" => {
             inner["minimum"].as_u64().map_or("integer".to_owned(), |least| format!("integer, {least} or more"))
