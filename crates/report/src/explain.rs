@@ -102,6 +102,10 @@ fn of_request(requests: &Path, number: u64, config: &DeviceConfig) -> Result<Opt
             operation: record.operation,
             arrival: record.arrival,
             finish: record.finish,
+            until: match record.operation == Operation::Read || config.active_buffer().is_none() {
+                true => record.finish,
+                false => Time::NEVER,
+            },
             host_queue: spent(Part::HostQueue),
             order: spent(Part::Order),
             lpns: lpn(record.lba)..=lpn(record.lba.saturating_add(record.sectors.saturating_sub(1))),

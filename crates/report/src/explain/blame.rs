@@ -7,13 +7,13 @@ use anyhow::Result;
 use floatgate_core::sim::time::Time;
 use serde_json::Value;
 
-use super::own::{Own, Phase, Span, us};
+use super::own::{Own, Phase, Span, earlier, us};
 use super::{
     Blocker, OperationExplanation, OrderExplanation, PhaseExplanation, Requested, TimelineExplanation, WaitExplanation,
     order,
 };
 use crate::digests::Checked;
-use crate::timeline::{BUS, Covered, ps, read_timeline};
+use crate::timeline::{BUS, Covered, ps, read_timeline_in};
 
 /// Returns the requests that an event serves.
 fn requests_of(args: &Value) -> Vec<u64> {
@@ -53,14 +53,14 @@ pub(super) fn witness(
     checked: &Checked,
 ) -> Result<Witness> {
     let request = requested.number;
-    let (own, covered, is_there) = own_operations(timeline, request)?;
+    let (own, covered, is_there) = own_operations(timeline, requested)?;
     anyhow::ensure!(
         covered.config_digest == config_digest,
         "{} belongs to a run on another device; run the simulation again with --timeline",
         timeline.display()
     );
     checked.run(timeline, covered.run.as_deref())?;
-    let others = others_of(timeline, &own)?;
+    let others = others_of(timeline, &own, requested.before)?;
     let mut reported: Vec<OperationExplanation> =
         own.iter().map(|(op, own)| tell(*op, own, request, &others)).collect();
     reported.sort_by(|a, b| a.granted_us.total_cmp(&b.granted_us).then(a.op.cmp(&b.op)));
@@ -77,12 +77,13 @@ pub(super) fn witness(
 
 /// Returns the operations of a request by number, the span of the timeline, and whether the timeline contains the
 /// request.
-fn own_operations(timeline: &Path, request: u64) -> Result<(BTreeMap<u64, Own>, Covered, bool)> {
+fn own_operations(timeline: &Path, requested: &Requested) -> Result<(BTreeMap<u64, Own>, Covered, bool)> {
+    let request = requested.number;
     let mut own: BTreeMap<u64, Own> = BTreeMap::new();
     let mut is_there = false;
     // A wait that has started. Its end is in the next line.
     let mut begun = None;
-    let covered = read_timeline(timeline, &mut |event| {
+    let covered = read_timeline_in(timeline, (requested.arrival.ps(), requested.until.ps()), &mut |event| {
         let args = &event["args"];
         let op = args["op"].as_u64().unwrap_or(u64::MAX);
         match event["ph"].as_str() {
@@ -122,14 +123,14 @@ fn own_operations(timeline: &Path, request: u64) -> Result<(BTreeMap<u64, Own>, 
 }
 
 /// Returns the operations of others on the same channels while the request's own operations waited.
-fn others_of(timeline: &Path, own: &BTreeMap<u64, Own>) -> Result<BTreeMap<u64, Other>> {
+fn others_of(timeline: &Path, own: &BTreeMap<u64, Own>, before: Time) -> Result<BTreeMap<u64, Other>> {
     let mut others: BTreeMap<u64, Other> = BTreeMap::new();
     let channels: BTreeSet<u64> = own.values().map(|own| own.channel).collect();
     let from = own.values().map(|own| own.wait.0).min().unwrap_or(0);
     let to = own.values().flat_map(|own| own.phases.iter().map(|phase| phase.span.1)).max().unwrap_or(0);
     // Last operation of each LUN. Operations that ended before the first wait are dropped.
     let mut last: BTreeMap<u64, u64> = BTreeMap::new();
-    read_timeline(timeline, &mut |event| {
+    read_timeline_in(timeline, (earlier(from, before), to), &mut |event| {
         let args = &event["args"];
         let channel = event["pid"].as_u64().unwrap_or(0).wrapping_sub(1);
         let (Some("X"), Some(op), true) = (event["ph"].as_str(), args["op"].as_u64(), channels.contains(&channel))

@@ -10,10 +10,11 @@ use std::path::Path;
 
 use anyhow::Result;
 use floatgate_core::sim::request::Operation;
+use floatgate_core::sim::time::Time;
 
-use super::own::{Own, us};
+use super::own::{Own, earlier, later, us};
 use super::{OlderExplanation, OrderExplanation, Requested};
-use crate::timeline::{ps, read_timeline};
+use crate::timeline::{ps, read_timeline_in};
 
 /// An operation for a mapping unit.
 #[derive(Clone, Debug)]
@@ -43,7 +44,8 @@ pub(super) fn older(
         // Finds the unit that the read waited for last: its operation ended after the read was received and before it
         // completed.
         let entered = requested.arrival.ps() + requested.host_queue.ps();
-        let all = of_units(timeline, &|lpn| requested.lpns.contains(&lpn), (entered, requested.finish.ps()))?;
+        let span = (entered, requested.finish.ps());
+        let all = of_units(timeline, &|lpn| requested.lpns.contains(&lpn), span, requested.before)?;
         let fits = |older: &&Older| older.end <= requested.finish.ps() && older.end >= entered + wait;
         let last = all.iter().filter(fits).max_by_key(|older| older.end);
         return Ok(Some(last.map_or(unreported, |last| chain(&all, last.lpn, last.end, wait))));
@@ -51,14 +53,14 @@ pub(super) fn older(
     // The write whose program ended last determines the wait.
     let last = own.values().filter(|own| own.what == "host write").max_by_key(|own| own.end());
     let Some((lpn, until)) = last.map(|own| own.last_unit) else { return Ok(Some(unreported)) };
-    let all = of_units(timeline, &|other| other == lpn, (until.saturating_sub(wait), until))?;
+    let all = of_units(timeline, &|other| other == lpn, (until.saturating_sub(wait), until), requested.before)?;
     Ok(Some(chain(&all, lpn, until, wait)))
 }
 
 /// Returns operations on the wanted mapping units that ended after `span.0` and were queued no later than `span.1`.
-fn of_units(timeline: &Path, wanted: &dyn Fn(u64) -> bool, span: (u64, u64)) -> Result<Vec<Older>> {
+fn of_units(timeline: &Path, wanted: &dyn Fn(u64) -> bool, span: (u64, u64), before: Time) -> Result<Vec<Older>> {
     let mut all: Vec<Older> = Vec::new();
-    read_timeline(timeline, &mut |event| {
+    read_timeline_in(timeline, (earlier(span.0, before), later(span.1, before)), &mut |event| {
         let args = &event["args"];
         let Some(op) = args["op"].as_u64() else { return Ok(()) };
         match event["ph"].as_str() {

@@ -1,5 +1,6 @@
 //! Flash operations of the request to explain.
 
+use floatgate_core::sim::time::Time;
 use serde_json::Value;
 
 /// A span of time in picoseconds.
@@ -7,6 +8,17 @@ pub(super) type Span = (u64, u64);
 
 pub(super) fn us(ps: u64) -> f64 {
     ps as f64 / 1e6
+}
+
+/// Returns a time before which all operations have started that may matter at `at`. `before` is longer than most
+/// operations last, and suspensions make some of them longer.
+pub(super) fn earlier(at: u64, before: Time) -> u64 {
+    at.saturating_sub(before.ps().saturating_mul(4))
+}
+
+/// Returns a time by which all operations have ended that had started at `at`: see [`earlier`].
+pub(super) fn later(at: u64, before: Time) -> u64 {
+    at.saturating_add(before.ps().saturating_mul(4))
 }
 
 /// A phase of an operation, from the timeline.

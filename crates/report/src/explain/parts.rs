@@ -193,6 +193,8 @@ pub(super) struct Requested {
     pub(super) operation: Operation,
     pub(super) arrival: Time,
     pub(super) finish: Time,
+    /// Time by which its operations have ended: its completion, except for a write to a buffer.
+    pub(super) until: Time,
     /// Time spent waiting for the device's queue, and for older writes.
     pub(super) host_queue: Time,
     pub(super) order: Time,

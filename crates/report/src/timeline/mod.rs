@@ -16,6 +16,7 @@ use floatgate_core::nand::array::Kind;
 use floatgate_core::nand::probe::{Phase, Task};
 use floatgate_core::work::{Class, Purpose};
 
+pub(crate) use read::read_timeline_in;
 pub use read::{Covered, ps, read_events, read_timeline};
 pub use write::{SIZE_LIMIT, TimelineWriter};
 
