@@ -613,13 +613,13 @@ fn errors_of_a_full_disk_name_the_file() {
         let directory = tempfile::tempdir().unwrap();
         let full = directory.path().join("full");
         fs::create_dir(&full).unwrap();
-        std::os::unix::fs::symlink("/dev/full", full.join(format!("{name}.partial"))).unwrap();
+        std::os::unix::fs::symlink("/dev/full", full.join(name)).unwrap();
         let arguments = ["run", "tiny", MIX, "--out", "full", "--requests", "parquet", "--timeline"];
         let output = floatgate(directory.path(), &arguments);
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{error}");
         assert!(error.contains(name) && error.contains("No space left"), "{error}");
-        assert_eq!(fs::read_dir(&full).unwrap().count(), 0, "{name}");
+        assert_eq!(fs::read_dir(&full).unwrap().count(), 1, "{name}: only the link");
     }
 }
 

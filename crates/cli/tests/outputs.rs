@@ -197,6 +197,10 @@ fn two_runs_do_not_write_into_one_directory() {
     }
     first.kill().unwrap();
     first.wait().unwrap();
+    // The next run that succeeds removes what the killed one has left.
+    assert!(bench.path("D/requests.csv.partial").exists());
+    bench.good(&["run", "tiny", JOB, "--out", "D"]);
+    assert!(!bench.path("D/requests.csv.partial").exists());
     bench.good(&["run", "tiny", JOB, "--out", "D", "--requests", "csv"]);
     let mut files: Vec<_> = fs::read_dir(bench.path("D")).unwrap().map(|file| file.unwrap().file_name()).collect();
     files.sort();

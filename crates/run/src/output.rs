@@ -105,6 +105,8 @@ impl Directory {
             let place = self.path.join(name);
             if !details.iter().any(|draft| draft.place() == place) {
                 remove(&place)?;
+                // A killed run may have left it.
+                remove(&partial(&place))?;
             }
         }
         let drafts: Vec<&Draft> = [&report, &result].into_iter().chain(&details).chain([&digests]).collect();

@@ -148,23 +148,60 @@ impl Draft {
 }
 
 /// Creates the file at `partial`, with the permissions of the file that it will replace. Locks it, because two writers
-/// of the same file would mix their bytes.
+/// of the same file would mix their bytes. The file is always new: whoever can write to the directory may have put a
+/// link there, and writing through it would change another file.
 fn create(partial: &Path, replaced: Option<&Metadata>) -> Result<File> {
     loop {
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(partial)?;
+        let file = match OpenOptions::new().write(true).create_new(true).open(partial) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                remove_abandoned(partial)?;
+                continue;
+            }
+            file => file?,
+        };
         if !lock(&file) {
-            return Err(anyhow!("another process is writing it"));
+            return Err(anyhow!(BUSY));
         }
-        // Another writer may have renamed or removed the file before it was locked here.
+        // Another writer may have removed the file before it was locked here.
         if !is_at(&file, partial)? {
             continue;
         }
-        if file.metadata()?.is_file() {
-            file.set_len(0)?;
-            replaced.map_or(Ok(()), |replaced| file.set_permissions(replaced.permissions()))?;
-        }
+        replaced.map_or(Ok(()), |replaced| file.set_permissions(replaced.permissions()))?;
         return Ok(file);
     }
+}
+
+/// Error for a file that another process has locked.
+const BUSY: &str = "another process is writing it";
+
+/// Removes the file at `partial`, which a killed process may have left, or a link. Fails if another process writes it.
+fn remove_abandoned(partial: &Path) -> Result<()> {
+    // What cannot be opened, such as a link, is no file that another process writes.
+    if let Ok(file) = open_itself(partial) {
+        anyhow::ensure!(lock(&file), BUSY);
+        if !is_at(&file, partial)? {
+            return Ok(());
+        }
+    }
+    match fs::remove_file(partial) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Opens a file for writing, without following a link or waiting for the reader of a pipe.
+#[cfg(unix)]
+fn open_itself(path: &Path) -> io::Result<File> {
+    use rustix::fs::OFlags;
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    OpenOptions::new().write(true).custom_flags(flags).open(path)
+}
+
+/// Opens a file for writing.
+#[cfg(not(unix))]
+fn open_itself(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).open(path)
 }
 
 /// Locks a file or directory until it is closed or the process ends. Returns `false` if another process holds the lock.
@@ -192,12 +229,12 @@ fn is_socket(_: &Path) -> bool {
     false
 }
 
-/// Returns `true` if the path leads to this file.
+/// Returns `true` if the path is this file.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
     let opened = file.metadata()?;
-    match fs::metadata(path) {
+    match fs::symlink_metadata(path) {
         Ok(found) => Ok((found.dev(), found.ino()) == (opened.dev(), opened.ino())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
@@ -332,6 +369,29 @@ mod tests {
         let _socket = UnixListener::bind(at("socket")).unwrap();
         assert!(error(&at("socket")).ends_with("socket: it is a socket"), "{}", error(&at("socket")));
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_at_the_temporary_name_are_not_followed() {
+        use std::os::unix::fs::symlink;
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("victim"), "kept").unwrap();
+        for link in [
+            &|| symlink("victim", at("file.partial")) as io::Result<()>,
+            &|| fs::hard_link(at("victim"), at("file.partial")),
+            &|| symlink("none", at("file.partial")),
+            &|| fs::write(at("file.partial"), "left by a killed process"),
+        ] as [&dyn Fn() -> io::Result<()>; 4]
+        {
+            link().unwrap();
+            published(&at("file"), b"new");
+            assert_eq!(fs::read(at("victim")).unwrap(), b"kept");
+            assert_eq!(fs::read(at("file")).unwrap(), b"new");
+            assert!(fs::symlink_metadata(at("file")).unwrap().is_file());
+            assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+        }
     }
 
     #[cfg(unix)]
