@@ -88,17 +88,17 @@ struct Status {
 pub fn run(args: &CtlArgs) -> Result<(), Failure> {
     let mut requester = connect(args.socket.as_deref())?;
     let requested = match &args.command {
-        Command::Status => Requested::Status,
+        Command::Status => Requested::Status {},
         Command::Speed { speed } => Requested::Speed { value: speed.to_string() },
-        Command::TrimAll => Requested::TrimAll,
-        Command::PowerCut => Requested::PowerCut,
+        Command::TrimAll => Requested::TrimAll {},
+        Command::PowerCut => Requested::PowerCut {},
         Command::Fail { fault } => Requested::Fail { place: fault.join(" ") },
         Command::Watch { blocks } => Requested::Watch { blocks: *blocks },
         // The first response has the properties of the device.
         Command::Clients => Requested::Watch { blocks: false },
     };
     // Trimming a large device takes long. All other commands return at once.
-    let patience = (!matches!(requested, Requested::TrimAll)).then_some(Duration::from_secs(30));
+    let patience = (!matches!(requested, Requested::TrimAll {})).then_some(Duration::from_secs(30));
     requester.set_patience(patience).map_err(lost)?;
     let mut answer = requester.ask(&requested).map_err(lost)?;
     if !args.json && !matches!(args.command, Command::Watch { .. }) {

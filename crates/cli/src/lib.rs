@@ -12,6 +12,7 @@ mod failure;
 mod generated;
 #[cfg_attr(not(feature = "live"), path = "without_live.rs")]
 mod live;
+mod output;
 mod python;
 mod report;
 mod run;
@@ -176,6 +177,13 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 /// Devices name these policies like built-in ones, in files and with `--set`. They are not available in commands of the
 /// Python package and in `floatgate state`.
 pub fn main_with(makers: Externals, arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    if output::is_closed() {
+        failure::say(
+            "error: standard output is closed, so no result could be printed; redirect it, such as to /dev/null",
+        );
+        return 1;
+    }
+    signal::survive_file_limits();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let mut command = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli.command,

@@ -254,10 +254,22 @@ fn a_directory_that_is_not_writable_is_an_error() {
 fn a_full_disk_leaves_nothing_behind() {
     let bench = Bench::with_device();
     fs::create_dir(bench.path("full")).unwrap();
-    std::os::unix::fs::symlink("/dev/full", bench.path("full/requests.csv.partial")).unwrap();
+    std::os::unix::fs::symlink("/dev/full", bench.path("full/requests.csv")).unwrap();
     let error = bench.error(1, &[OVERWRITE, "--out", "full", "--requests", "csv"]);
     assert!(error.contains("requests.csv") && error.contains("No space left"), "{error}");
-    assert_eq!(fs::read_dir(bench.path("full")).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(bench.path("full")).unwrap().count(), 1, "only the link");
+}
+
+/// A reader that closes a pipe has what it wants, but a result that is printed nowhere would be lost.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_output_that_was_never_open_is_an_error() {
+    let bench = Bench::with_device();
+    let output = bench.shell("exec \"$@\" >&-", &[OVERWRITE, "--json"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).starts_with("error: standard output is closed, so no result could be printed"));
+    let output = bench.shell("exec \"$@\" >/dev/null", &[OVERWRITE, "--json"]).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! Options that were changed for a run, but that no decision of the run consulted.
 //!
-//! Each rule of [`RULES`] names options, and the event without which they have no effect. Options of which the counters
-//! of a result cannot show that they had no effect have no rule, such as thresholds, which also decide that nothing
-//! happens.
+//! Each rule of [`RULES`] names options, and the event without which they have no effect. An option has no rule if the
+//! counters of a result cannot show that it had no effect. Thresholds, for example, also decide that nothing happens.
 
 use floatgate_core::config::{DeviceConfig, Figure};
 use floatgate_core::metrics::summary::Summary;

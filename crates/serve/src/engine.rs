@@ -589,8 +589,8 @@ impl Engine {
         self.apply_flash(None);
     }
 
-    /// Samples the device before its clock advances to `until`, if it has been idle by then. The measured part ends with
-    /// the last completion, and a later sample would include idle time and the garbage collection in it.
+    /// Samples the device before its clock advances to `until`, if it has been idle by then. The measured part ends
+    /// with the last completion, and a later sample would include idle time and the garbage collection in it.
     fn sample_if_idle(&mut self, until: Time) {
         /// Idle time after which a sample costs little in proportion.
         const IDLE: Time = Time::from_us(10_000);

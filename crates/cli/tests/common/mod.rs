@@ -78,6 +78,15 @@ impl Bench {
         command
     }
 
+    /// Returns a command for a shell that calls the program as `"$@"`.
+    #[cfg(unix)]
+    pub fn shell(&self, script: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_floatgate")]).args(self.first).args(arguments);
+        command.current_dir(self.directory.path());
+        command
+    }
+
     pub fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()
     }
