@@ -167,7 +167,10 @@ fn a_fitted_workload_runs() {
     let words = text.lines().find_map(|line| line.strip_prefix("as a job       '")).unwrap().trim_end_matches('\'');
     assert_eq!(run(words)["requests"]["all"]["count"], 4000);
     let file = fs::read_to_string(bench.path("like.fio")).unwrap();
-    assert!(file.contains("[like]\nioengine=libaio\nrw=randrw\n") && words.split(' ').all(|word| file.contains(word)), "{file}");
+    assert!(
+        file.contains("[like]\nioengine=libaio\nrw=randrw\n") && words.split(' ').all(|word| file.contains(word)),
+        "{file}"
+    );
     let moments: Value = serde_json::from_str(&bench.good(&["trace", "synth", "a.spc", "--json"])).unwrap();
     assert!(moments.as_array().unwrap().iter().any(|moment| moment["name"] == "gap mean ms"));
 }

@@ -206,8 +206,8 @@ impl<'a> Feed<'a> {
         Some(request)
     }
 
-    /// Returns the backlog if arrivals outran completions: if so many requests had not completed when the source ended
-    /// that their number is no coincidence of their arrivals.
+    /// Returns the backlog if arrivals outran completions: if more requests had not completed when the source ended
+    /// than arrive together by chance.
     pub(super) fn backlog(&self) -> Option<Backlog> {
         /// Part of the issued requests, and number of requests, that need no warning.
         const NEGLIGIBLE: (u64, u64) = (50, 64);

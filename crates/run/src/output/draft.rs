@@ -148,8 +148,8 @@ impl Draft {
 }
 
 /// Creates the file at `partial`, with the permissions of the file that it will replace. Locks it, because two writers
-/// of the same file would mix their bytes. The file is always new: whoever can write to the directory may have put a
-/// link there, and writing through it would change another file.
+/// of the same file would mix their bytes. The file is always new: another user of the directory may have put a link
+/// there, and writing through it would change another file.
 fn create(partial: &Path, replaced: Option<&Metadata>) -> Result<File> {
     loop {
         let file = match OpenOptions::new().write(true).create_new(true).open(partial) {
@@ -176,7 +176,7 @@ const BUSY: &str = "another process is writing it";
 
 /// Removes the file at `partial`, which a killed process may have left, or a link. Fails if another process writes it.
 fn remove_abandoned(partial: &Path) -> Result<()> {
-    // What cannot be opened, such as a link, is no file that another process writes.
+    // Another process does not write a file that cannot be opened, such as a link.
     if let Ok(file) = open_itself(partial) {
         anyhow::ensure!(lock(&file), BUSY);
         if !is_at(&file, partial)? {
