@@ -40,6 +40,7 @@ from floatgate.fleets import fleet, fleet_summary
 from floatgate.living import Lifetimes, lifetime
 from floatgate.optimizing import Search, optimize
 from floatgate.profile import Profile
+from floatgate.ranges import Range
 from floatgate.result import Explanation, Result, load
 from floatgate.running import run
 from floatgate.simulator import Simulator, State
@@ -68,6 +69,7 @@ __all__ = [
     "PreconditionError",
     "Problem",
     "Profile",
+    "Range",
     "Result",
     "ResultError",
     "Search",

@@ -9,12 +9,13 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 from floatgate import _files, sweepfile
 from floatgate._distributing import available, engine
-from floatgate.exceptions import OptionError, OutputError
+from floatgate.exceptions import OptionError, OutputError, SimulationError
 from floatgate.plotting import front as draw_front
+from floatgate.ranges import Choices, Range, Ranges, dimensions, is_number
 from floatgate.sweeping import columns_of, sweep
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from floatgate.device import Device
     from floatgate.workload import Workload, WorkloadLike
 
-#: By path: a tuple with the minimum and maximum (integers for integer values), or a list of choices.
-Ranges: TypeAlias = "Mapping[str, tuple[float, float] | list[Any]]"
+#: Ranges and choices of a space, by path.
+_Dimensions = Mapping[str, Range | Choices]
 
 _DIRECTIONS = ("minimize", "maximize")
 
@@ -41,7 +42,12 @@ _JOURNAL = "optuna.journal"
 class Search:
     """Result of :func:`optimize`."""
 
-    def __init__(self, study: Any, space: Ranges, objectives: Mapping[str, str]) -> None:  # noqa: ANN401 (Optuna's)
+    def __init__(
+        self,
+        study: Any,  # noqa: ANN401 (Optuna's)
+        space: _Dimensions,
+        objectives: Mapping[str, str],
+    ) -> None:
         self._study = study
         self._space = space
         self._objectives = dict(objectives)
@@ -63,17 +69,17 @@ class Search:
         -------
         pyarrow.Table
             Columns: ``trial``; the paths of the space; the objectives, which are means over the seeds; ``front``, true
-            if no other point is at least as good in all objectives and better in one; ``error``, or null.
+            if no other point is at least as good in all objectives and better in one; ``error``, or null. An objective
+            that is also in the space has one column.
         """
-        return self._rows(lambda _: True)
+        return self._table(self._finished())
 
     def front(self) -> pa.Table:
         """Return the points of the Pareto front, sorted by the first objective, in the columns of :meth:`table`."""
-        first, direction = next(iter(self._objectives.items()))
-        found = self._rows(lambda row: bool(row["front"]))
-        return found.sort_by(
-            [(first, "ascending" if direction == "minimize" else "descending"), ("trial", "ascending")]
-        )
+        best = {trial.number for trial in self._study.best_trials}
+        sign = 1 if next(iter(self._objectives.values())) == "minimize" else -1
+        found = [trial for trial in self._finished() if trial.number in best]
+        return self._table(sorted(found, key=lambda trial: (sign * trial.values[0], trial.number)))
 
     def plot(self, x: str | None = None, y: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Draw all points by two objectives, and the Pareto front.
@@ -94,7 +100,9 @@ class Search:
             if name is not None and name not in names:
                 raise OptionError(f"{name} is not an objective of this search: {', '.join(names)}")
         x, y = (x or names[0], y or names[1]) if len(names) > 1 else ("trial", names[0])
-        return draw_front(self.table().to_pylist(), x, y, stairs=self._stairs(x), ax=ax)
+        # A column of the space may have texts with units. The values of objectives are numbers.
+        rows = [row | values for row, values in zip(self.table().to_pylist(), self._values(), strict=True)]
+        return draw_front(rows, x, y, stairs=self._stairs(x), ax=ax)
 
     def _stairs(self, x: str) -> Literal["pre", "post"] | None:
         """Return the step style of the front between points, or None if there are not two objectives."""
@@ -103,23 +111,31 @@ class Search:
         # Between two points, the worse values of both are reached. Therefore the line turns on the worse side.
         return "post" if self._objectives[x] == "minimize" else "pre"
 
-    def _rows(self, wanted: Callable[[dict[str, Any]], bool]) -> pa.Table:
+    def _finished(self) -> list[Any]:
+        return [trial for trial in self._study.get_trials(deepcopy=False) if trial.state.is_finished()]
+
+    def _values(self) -> list[dict[str, float | None]]:
+        """Return the values of the objectives for each finished trial."""
+        return [
+            dict(zip(self._objectives, trial.values or [None] * len(self._objectives), strict=True))
+            for trial in self._finished()
+        ]
+
+    def _table(self, trials: Iterable[Any]) -> pa.Table:
         import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
 
-        finished = [trial for trial in self._study.get_trials(deepcopy=False) if trial.state.is_finished()]
         best = {trial.number for trial in self._study.best_trials}
         errors = self._study.user_attrs
         rows = []
-        for trial in finished:
+        for trial in trials:
             values = trial.values or [None] * len(self._objectives)
-            row = {"trial": trial.number, **trial.params, **dict(zip(self._objectives, values, strict=True))}
+            point = {path: self._space[path].shown(value) for path, value in trial.params.items()}
+            row = {"trial": trial.number, **dict(zip(self._objectives, values, strict=True)), **point}
             rows.append({**row, "front": trial.number in best, "error": errors.get(_ERROR.format(trial.number))})
-        rows = [row for row in rows if wanted(row)]
         kinds = {"trial": pa.int64(), "front": pa.bool_(), "error": pa.string()}
-        names = ["trial", *self._space, *self._objectives, "front", "error"]
-        columns = {name: [row.get(name) for row in rows] for name in names}
-        kinds |= {name: pa.float64() for name in self._objectives}
-        return pa.table({name: pa.array(values, kinds.get(name)) for name, values in columns.items()})
+        kinds |= {name: pa.float64() for name in self._objectives if name not in self._space}
+        names = dict.fromkeys(["trial", *self._space, *self._objectives, "front", "error"])
+        return pa.table({name: pa.array([row.get(name) for row in rows], kinds.get(name)) for name in names})
 
     def __repr__(self) -> str:
         tried = len(self._study.get_trials(deepcopy=False))
@@ -149,10 +165,10 @@ def optimize(
     Parameters
     ----------
     space
-        By path: a tuple with the minimum and maximum (integers for integer values), or a list of choices.
+        By path: a :class:`Range`, or values to choose from, as in :func:`sweep`.
     objectives
         ``"minimize"`` or ``"maximize"`` by column of :func:`sweep`. A list minimizes. With several seeds, the mean
-        counts.
+        counts. An objective may be a path of the space, if its values are numbers or a :class:`Range`.
     trials
         Total number of points, including points in the store.
     workload, device, seeds, precondition, prewrite, attribution, n_jobs, progress
@@ -178,31 +194,36 @@ def optimize(
     ------
     OptionError
         An objective is not a column, an option has an invalid value, or the store has another search.
+    SimulationError
+        All points have failed. The message has the first reason.
     OutputError
         The store cannot be written to.
 
     Examples
     --------
     >>> search = fg.optimize(
-    ...     {"capacity.spare": (0.2, 0.4), "gc.victim": ["greedy", "fifo"]},
+    ...     {"capacity.spare": fg.Range(0.2, 0.4), "gc.victim": ["greedy", "fifo"]},
     ...     objectives={"write_amplification": "minimize", "requests.write.iops": "maximize"},
     ...     device="tiny", workload="rw=randwrite number_ios=500", trials=4, batch=2, n_jobs=1)
     >>> search.table().num_rows
     4
     """
     objectives = _objectives(objectives)
-    choices = {path: _choices(path, where) for path, where in space.items()}
+    choices = dimensions(space)
     for name, value in (("trials", trials), ("batch", batch)):
         if value < 1:
             raise OptionError(f"invalid {name} `{value}`: expected 1 or more")
     if not space:
         raise OptionError("the space is empty: give at least one path")
     _check_objectives(objectives, columns_of(space))
+    for name in objectives:
+        if name in choices and not choices[name].has_numbers:
+            raise OptionError(f"the objective {name} is in the space, where not all its values are numbers")
     run = {
         "workload": workload, "device": device, "seeds": list(seeds), "precondition": precondition,
         "prewrite": prewrite, "attribution": attribution, "store": store, "n_jobs": available(n_jobs, trials),
     }  # fmt: skip
-    said = {"space": {path: list(where) for path, where in space.items()}, "objectives": objectives,
+    said = {"space": {path: where.described() for path, where in choices.items()}, "objectives": objectives,
             "sampler": sampler, "seed": seed, "batch": batch}  # fmt: skip
     with _quiet_optuna():
         study = _study(store, said, sampler)
@@ -210,7 +231,19 @@ def optimize(
             _search(study, choices, objectives, run=run, said=said, trials=trials, progress=progress)
         except OSError as error:
             raise OutputError(f"cannot write the search: {error}") from error
-    return Search(study, space, objectives)
+    _check_success(study, store)
+    return Search(study, choices, objectives)
+
+
+def _check_success(study: Any, store: str | os.PathLike[str] | None) -> None:  # noqa: ANN401 (Optuna's)
+    """Raise an error with the first reason if all trials have failed."""
+    trials = study.get_trials(deepcopy=False)
+    if any(trial.state.name == "COMPLETE" for trial in trials):
+        return
+    reasons = (study.user_attrs.get(_ERROR.format(trial.number)) for trial in trials)
+    first = next((reason for reason in reasons if reason is not None), "it was interrupted")
+    kept = "" if store is None else f"; the trials are kept in {store}, and more trials continue the search"
+    raise SimulationError(f"all {len(trials)} trials of the search failed{kept}. The first failed with: {first}")
 
 
 def _objectives(objectives: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
@@ -233,22 +266,6 @@ def _check_objectives(
     for name in objectives:
         if not _files.has_column(name, columns):
             raise OptionError(f"the objective {name} is not a column{_files.near(name, columns)}{kept}")
-
-
-def _choices(path: str, where: tuple[float, float] | list[Any]) -> dict[Any, Any] | tuple[float, float]:
-    """Return a range unchanged, and a list as a dictionary from Optuna's labels to values."""
-    if isinstance(where, tuple) and len(where) == 2:
-        return where
-    if not isinstance(where, list) or not where:
-        raise OptionError(f"{path}: expected a tuple of minimum and maximum, or a list, not {where!r}")
-    return {_label(value): value for value in where}
-
-
-def _label(value: Any) -> str | float:  # noqa: ANN401 (a value of the space)
-    """Return the label of a value for Optuna and its journal: numbers and texts unchanged."""
-    if isinstance(value, str | int | float):
-        return value
-    return json.dumps(value, default=lambda inner: getattr(inner, "__name__", str(inner)))
 
 
 @contextlib.contextmanager
@@ -309,7 +326,7 @@ def _sampler(name: str, seed: int) -> Any:  # noqa: ANN401 (Optuna's)
 
 def _search(
     study: Any,  # noqa: ANN401 (Optuna's)
-    choices: Mapping[str, Any],
+    choices: _Dimensions,
     objectives: Mapping[str, str],
     *,
     run: dict[str, Any],
@@ -328,13 +345,13 @@ def _search(
             # Each point has its own sampler. Therefore a choice depends only on known results, not on the start time.
             study.sampler = _sampler(said["sampler"], said["seed"] * 1_000_003 + len(study.get_trials(deepcopy=False)))
             trial = study.ask()
-            points[trial.number] = {path: _suggest(trial, path, where) for path, where in choices.items()}
+            points[trial.number] = {path: where.suggest(trial, path) for path, where in choices.items()}
         _run_batch(study, points, choices, objectives, run)
         done += len(points)
         told(done, trials, (time.monotonic() - begun) / (done - before) * (trials - done))
 
 
-def _unfinished(study: Any, choices: Mapping[str, Any]) -> list[Any]:  # noqa: ANN401 (Optuna's)
+def _unfinished(study: Any, choices: _Dimensions) -> list[Any]:  # noqa: ANN401 (Optuna's)
     """Return points that were chosen before an interruption. Mark incompletely chosen points as failed."""
     from optuna.trial import TrialState  # noqa: PLC0415 (an extra)
 
@@ -347,42 +364,35 @@ def _unfinished(study: Any, choices: Mapping[str, Any]) -> list[Any]:  # noqa: A
     return whole
 
 
-def _suggest(trial: Any, path: str, where: Any) -> Any:  # noqa: ANN401 (Optuna's)
-    if isinstance(where, dict):
-        return trial.suggest_categorical(path, list(where))
-    least, greatest = where
-    if isinstance(least, int) and isinstance(greatest, int):
-        return trial.suggest_int(path, least, greatest)
-    return trial.suggest_float(path, least, greatest)
-
-
 def _run_batch(
     study: Any,  # noqa: ANN401 (Optuna's)
     points: Mapping[int, Mapping[str, Any]],
-    choices: Mapping[str, Any],
+    choices: _Dimensions,
     objectives: Mapping[str, str],
     run: dict[str, Any],
 ) -> None:
     """Run points with all seeds, and report the results to the study."""
     from optuna.trial import TrialState  # noqa: PLC0415 (an extra)
 
-    devices = [
-        {path: choices[path][value] if isinstance(choices[path], dict) else value for path, value in point.items()}
-        for point in points.values()
-    ]
+    devices = [{path: choices[path].of_parameter(one) for path, one in point.items()} for point in points.values()]
     table = sweep(devices, **run, progress=False)
     rows = table.to_pylist()
     succeeded = [row for row in rows if row["error"] is None]
     if succeeded:
         _check_objectives(objectives, table.column_names, run["store"])
-    for index, number in enumerate(points):
+    for index, (number, point) in enumerate(points.items()):
         of = rows[index * len(run["seeds"]) : (index + 1) * len(run["seeds"])]
+        # The values of the space are the same for all seeds, and may be texts with units.
+        values = {
+            name: [choices[name].number(point[name])] if name in choices else [row.get(name) for row in of]
+            for name in objectives
+        }
+        missing = [name for name, found in values.items() if not all(map(is_number, found))]
         error = next((row["error"] for row in of if row["error"] is not None), None)
-        missing = [name for name in objectives if any(row.get(name) is None for row in of)]
         if error is None and missing:
-            error = f"no value for {', '.join(missing)}"
+            error = f"no number for {', '.join(missing)}"
         if error is None:
-            study.tell(number, [statistics.fmean(row[name] for row in of) for name in objectives])
+            study.tell(number, [statistics.fmean(found) for found in values.values()])
         else:
             study.set_user_attr(_ERROR.format(number), error)
             study.tell(number, state=TrialState.FAIL)
@@ -407,8 +417,9 @@ FILE specifies the search:
   precondition = "steady"
   trials = 64                      # batch = 8, sampler = "tpe", seed = 1, seeds = [1]
 
-  [space]
+  [space]                          # ranges, and lists of values
   capacity.spare = { from = 0.1, to = 0.4 }
+  nand.advanced.suspend.latency = { from = "5us", to = "1ms", log = true }     # step = "1us"
   gc.victim = ["greedy", "fifo"]
 
   [objectives]
@@ -441,7 +452,7 @@ def command(arguments: list[str]) -> int:
     store = sweepfile.place_of("optimize", chosen, said)
     space = sweepfile.ranges_of(f"{chosen.file}, [space]", said["space"])
     objectives = _files.flat(said["objectives"])
-    columns = said.get("columns", ["trial", *space, *objectives])
+    columns = said.get("columns", list(dict.fromkeys(["trial", *space, *objectives])))
     _files.check_columns(columns, ["trial", *space, *objectives, "front", "error"])
     try:
         with engine(chosen.scheduler):
@@ -455,9 +466,8 @@ def command(arguments: list[str]) -> int:
         _files.write_table(search.table(), output)
     if chosen.plot:
         _save_figure(search, chosen.plot)
-    front = search.front()
-    sys.stdout.write(_files.text_table(_files.select(front, columns)))
-    return 0 if front.num_rows else 1
+    sys.stdout.write(_files.text_table(_files.select(search.front(), columns)))
+    return 0
 
 
 def _save_figure(search: Search, path: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from floatgate import _files
 from floatgate._distributing import engine
 from floatgate.exceptions import OptionError
+from floatgate.ranges import Range
 from floatgate.sweeping import Sobol, Space, columns_of, files_in, sweep
 
 if TYPE_CHECKING:
@@ -121,19 +122,14 @@ def space_of(file: str, said: dict[str, Any]) -> Space:
     return Sobol(ranges, n=said["sobol"]["n"], seed=said["sobol"].get("seed", 0))
 
 
-def ranges_of(where: str, space: dict[str, Any]) -> dict[str, Any]:
-    """Return a space of ranges: `{ from = 0.1, to = 0.4 }` is a range, and a list contains choices."""
-    found: dict[str, Any] = {}
+def ranges_of(where: str, space: dict[str, Any]) -> dict[str, Range | list[Any]]:
+    """Return a space: `{ from = "20us", to = "1ms", log = true }` is a range, and a list contains choices."""
+    found: dict[str, Range | list[Any]] = {}
 
     def walk(table: dict[str, Any], path: str) -> None:
         for key, value in table.items():
-            if isinstance(value, dict) and set(value) == {"from", "to"}:
-                ends = (value["from"], value["to"])
-                if not all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends):
-                    raise OptionError(f"{where}: {path}{key}: `from` and `to` must be numbers, not {value!r}")
-                if not ends[0] <= ends[1]:
-                    raise OptionError(f"{where}: {path}{key}: `from` must not be greater than `to` in {value!r}")
-                found[path + key] = ends
+            if isinstance(value, dict) and {"from", "to"} <= set(value) <= {"from", "to", "log", "step"}:
+                found[path + key] = _range_of(f"{where}: {path}{key}", value)
             elif isinstance(value, dict):
                 walk(value, f"{path}{key}.")
             elif isinstance(value, list) and value:
@@ -145,6 +141,15 @@ def ranges_of(where: str, space: dict[str, Any]) -> dict[str, Any]:
     if not found:
         raise OptionError(f"{where}: the space is empty")
     return found
+
+
+def _range_of(where: str, value: dict[str, Any]) -> Range:
+    if not isinstance(value.get("log", False), bool):
+        raise OptionError(f"{where}: `log` must be true or false, not {value['log']!r}")
+    try:
+        return Range(value["from"], value["to"], log=value.get("log", False), step=value.get("step"))
+    except OptionError as error:
+        raise OptionError(f"{where}: {error}") from error
 
 
 def command(arguments: list[str]) -> int:

@@ -20,6 +20,7 @@ from floatgate._node import Free, Node
 from floatgate._words import in_python
 from floatgate.device import Device
 from floatgate.exceptions import ConfigError, FloatgateError, OptionError, Problem, WorkloadError
+from floatgate.ranges import Ranges, dimensions
 from floatgate.running import run
 from floatgate.store import Store
 from floatgate.workload import Workload, WorkloadLike, texts_of
@@ -45,7 +46,7 @@ class Sobol:
     Parameters
     ----------
     space
-        By path: a tuple with the minimum and maximum (integers for integer values), or a list of choices.
+        By path: a :class:`Range`, or values to choose from.
     n
         Number of points, preferably a power of two.
     seed
@@ -53,11 +54,11 @@ class Sobol:
 
     Examples
     --------
-    >>> fg.Sobol({"capacity.spare": (0.1, 0.4), "gc.victim": ["greedy", "fifo"]}, n=64)
+    >>> fg.Sobol({"capacity.spare": fg.Range(0.1, 0.4), "gc.victim": ["greedy", "fifo"]}, n=64)
     Sobol(space={...}, n=64, seed=0)
     """
 
-    space: Mapping[str, tuple[float, float] | list[Any]]
+    space: Ranges
     n: int
     seed: int = 0
 
@@ -67,20 +68,12 @@ class Sobol:
             from scipy.stats import qmc  # noqa: PLC0415 (an extra)
         except ImportError as error:
             raise ImportError("Sobol' points need SciPy: pip install 'floatgate[sampling]'") from error
-        shares = qmc.Sobol(d=len(self.space), scramble=True, rng=self.seed).random(self.n)
+        within = dimensions(self.space)
+        shares = qmc.Sobol(d=len(within), scramble=True, rng=self.seed).random(self.n)
         return [
-            {path: _between(where, float(share)) for (path, where), share in zip(self.space.items(), row, strict=True)}
+            {path: where.at(float(share)) for (path, where), share in zip(within.items(), row, strict=True)}
             for row in shares
         ]
-
-
-def _between(where: tuple[float, float] | list[Any], share: float) -> Any:  # noqa: ANN401 (a value of the space)
-    if isinstance(where, list):
-        return where[int(share * len(where))]
-    least, greatest = where
-    if isinstance(least, int) and isinstance(greatest, int):
-        return least + int(share * (greatest - least + 1))
-    return least + share * (greatest - least)
 
 
 #: Keys of traces and jobs that name an input file.
@@ -414,10 +407,10 @@ def _metrics(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any
                 yield f"{path}{key}.{writes['kind']}.units", writes["units"]
 
 
-def columns_of(space: Space) -> list[str]:
+def columns_of(space: Space | Ranges) -> list[str]:
     """Return the columns that the table of a sweep can have. An asterisk is for names that depend on the device."""
-    space = space.space if isinstance(space, Sobol) else space
-    paths = dict.fromkeys(space if isinstance(space, Mapping) else (path for point in space for path in point))
+    named = space.space if isinstance(space, Sobol) else space
+    paths = dict.fromkeys(named if isinstance(named, Mapping) else (path for point in named for path in point))
     metrics = (f"summary.{path}" if path in paths else path for path in _declared(summary.Summary))
     return [*paths, "seed", "error", "error_kind", "config_digest", "workload_digest", *metrics]
 

@@ -6,11 +6,16 @@ import matplotlib as mpl
 import pytest
 
 import floatgate as fg
+from floatgate import sweepfile
 from floatgate.__main__ import main
 
 mpl.use("agg")
 
-SPACE = {"capacity.spare": (0.1, 0.4), "gc.victim": ["greedy", {"d-choices": {"d": 4}}], "gc.soft_threshold": (2, 4)}
+SPACE = {
+    "capacity.spare": fg.Range(0.1, 0.4),
+    "gc.victim": ["greedy", {"d-choices": {"d": 4}}],
+    "gc.soft_threshold": fg.Range(2, 4),
+}
 OBJECTIVES = {"write_amplification": "minimize", "requests.write.iops": "maximize"}
 
 
@@ -103,6 +108,136 @@ def test_results_depend_on_the_seed_and_not_on_processors(tmp_path):
     assert rows[0]["write_amplification"] == pytest.approx(sum(row["write_amplification"] for row in both) / 2)
 
 
+def test_an_objective_may_be_in_the_space(tmp_path):
+    """The least spare capacity for the most IOPS is a question about a value of the space."""
+    objectives = {"capacity.spare": "minimize", "requests.write.iops": "maximize"}
+    found = search(objectives=objectives, seeds=[1, 2])
+    table = found.table()
+    assert table.column_names == [
+        "trial", "capacity.spare", "gc.victim", "gc.soft_threshold", "requests.write.iops", "front", "error"
+    ]  # fmt: skip
+    front = found.front().to_pylist()
+    assert [row["capacity.spare"] for row in front] == sorted(row["capacity.spare"] for row in front)
+    assert [row["requests.write.iops"] for row in front] == sorted(row["requests.write.iops"] for row in front)
+    ax = found.plot()
+    assert (ax.get_xlabel(), ax.get_ylabel()) == tuple(objectives)
+    mpl.pyplot.close("all")
+
+
+def test_a_range_may_have_units(tmp_path):
+    """A value with a unit as objective is a number in the finer unit of its range."""
+    path = "nand.advanced.suspend.latency"
+    space = {path: fg.Range("20us", "0.1ms"), "gc.victim": ["greedy", "fifo"]}
+    options = {"objectives": {path: "maximize", "write_amplification": "minimize"}, "store": tmp_path}
+    found = search(space, trials=6, **options)
+    rows = found.table().to_pylist()
+    latencies = [float(row[path].removesuffix("us")) for row in rows]
+    assert all(20 <= latency <= 100 for latency in latencies)
+    assert len(set(latencies)) > 2
+    assert [row["error"] for row in rows] == [None] * 6
+    assert [trial.values[0] for trial in found.study.trials] == latencies
+    front = [float(row[path].removesuffix("us")) for row in found.front().to_pylist()]
+    assert front == sorted(front, reverse=True)
+    found.plot()
+    mpl.pyplot.close("all")
+    # A table of the command describes the same range.
+    (table,) = sweepfile.ranges_of("f", {"x": {"from": "20us", "to": "0.1ms"}}).values()
+    assert table == space[path]
+    assert search({**space, path: table}, trials=6, **options).table().equals(found.table())
+
+
+RANGES = [
+    (fg.Range(1, 4), {1, 2, 3, 4}),
+    (fg.Range(2, 9, step=3), {2, 5, 8}),
+    (fg.Range(0.1, 0.4, step=0.1), {0.1, 0.2, 0.3, 0.4}),
+    (fg.Range("1MiB", "4MiB", log=True), {"1MiB", "2MiB", "3MiB", "4MiB"}),
+    (fg.Range("512KiB", "2MiB", step="512KiB"), {"512KiB", "1024KiB", "1536KiB", "2048KiB"}),
+    (fg.Range("1MiB", "2MiB", step="1B"), None),
+    (fg.Range("1us", "2us", step="0.25us"), {"1us", "1.25us", "1.5us", "1.75us", "2us"}),
+    (fg.Range("1%", "2%", step="0.5%"), {"1%", "1.5%", "2%"}),
+    (fg.Range("800MT/s", "1.6GT/s", step="400MT/s", log=True), {"800MT/s", "1200MT/s", "1600MT/s"}),
+    (fg.Range(1e-3, 1e3, log=True), None),
+    (fg.Range("7us", "7us", log=True), {"7us"}),
+]
+
+
+@pytest.mark.parametrize(("within", "values"), RANGES, ids=[repr(within) for within, _ in RANGES])
+def test_values_of_ranges(within, values):
+    """A Sobol' sequence and a search choose the same values, all of which occur."""
+    import optuna
+
+    chosen = {within.at(share / 512) for share in range(512)}
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
+    parameters = [within.suggest(study.ask(), "x") for _ in range(64 if values else 8)]
+    found = {within.of_parameter(parameter) for parameter in parameters}
+    if values is None:
+        assert len(chosen) > 500
+        assert len(found) == 8
+    else:
+        assert chosen == found == values
+    if within.log and within.least == 1e-3:
+        # Each of the six factors of 10 has a sixth of the values.
+        assert sum(value < 1 for value in chosen) == 256
+
+
+def test_a_logarithmic_range_has_each_factor_equally_often():
+    within = fg.Range("1us", "1ms", log=True)
+    values = [float(within.at(share / 300).removesuffix("us")) for share in range(300)]
+    assert [sum(10**n <= value < 10 ** (n + 1) for value in values) for n in range(3)] == [
+        pytest.approx(100, abs=1)
+    ] * 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((2, 1), "must not be greater"),
+        (("2ms", "20us"), "must not be greater"),
+        (("20us", 100), "both ends must be numbers, or both quantities"),
+        (("20us", "1MiB"), "both ends must be numbers, or both quantities"),
+        (("20", "100"), "'20' is not a number with a unit"),
+        (("20 parsec", "100us"), "'20 parsec' is not a number with a unit"),
+        ((float("nan"), 1), "neither a number"),
+        ((1, float("inf")), "neither a number"),
+        ((True, 2), "neither a number"),
+        ((0, 2, True), "ends above 0"),
+        ((1, 2, False, 0), "step must be above 0"),
+        ((1, 2, False, "1us"), "must have a unit if the ends have one"),
+        (("1us", "2us", False, 1), "must have a unit if the ends have one"),
+    ],
+)
+def test_invalid_ranges(arguments, message):
+    with pytest.raises(fg.OptionError, match=message):
+        fg.Range(*arguments)
+
+
+def test_a_tuple_is_a_list_of_values():
+    with pytest.warns(fg.FloatgateWarning, match=r"write fg.Range\(0.2, 0.4\) for a range, or \[0.2, 0.4\]"):
+        rows = search({"capacity.spare": (0.2, 0.4)}, trials=4).table().to_pylist()
+    assert {row["capacity.spare"] for row in rows} <= {0.2, 0.4}
+    assert set(search({"capacity.spare": (0.2, 0.3, 0.4)}, trials=4).table()["capacity.spare"].to_pylist()) <= {
+        0.2, 0.3, 0.4
+    }  # fmt: skip
+    with pytest.warns(fg.FloatgateWarning, match="for two values"):
+        points = fg.Sobol({"capacity.spare": (0.2, 0.4)}, n=4).points()
+    assert sorted(point["capacity.spare"] for point in points) == [0.2, 0.2, 0.4, 0.4]
+
+
+def test_a_search_whose_trials_all_fail_is_an_error(tmp_path, runs):
+    """A number for a value with a unit is not a valid value in any trial."""
+    space = {"nand.advanced.suspend.latency": fg.Range(20, 100)}
+    message = r"all 4 trials of the search failed.* The first failed with: .*a time with its unit, like"
+    with pytest.raises(fg.SimulationError, match=message):
+        search(space, trials=4)
+    with pytest.raises(fg.SimulationError, match=f"the trials are kept in {tmp_path}"):
+        search(space, trials=4, store=tmp_path)
+    with pytest.raises(fg.SimulationError, match="all 4 trials"):
+        search(space, trials=4, store=tmp_path)
+    with pytest.raises(fg.SimulationError, match="no number for error_kind"):
+        search({"gc.soft_threshold": [2]}, objectives=["error_kind"], trials=1)
+    assert len(runs) == 1
+
+
 def test_a_store_holds_one_search(tmp_path):
     search(store=tmp_path, trials=4)
     with pytest.raises(fg.OptionError, match="different objectives"):
@@ -148,7 +283,9 @@ def test_a_figure_has_all_points():
         ({"objectives": []}, "no objective"),
         ({"objectives": {"write_amplification": "least"}}, "minimize or maximize"),
         ({"space": {}}, "empty"),
-        ({"space": {"capacity.spare": 0.1}}, "a tuple"),
+        ({"space": {"capacity.spare": 0.1}}, "expected a range, such as fg.Range"),
+        ({"space": {"capacity.spare": []}}, "the list of values is empty"),
+        ({"space": {"gc.victim": ["greedy"]}, "objectives": ["gc.victim"]}, "not all its values are numbers"),
         ({"sampler": "best"}, "tpe, nsga2, random"),
         ({"trials": 0}, "1 or more"),
     ],
@@ -192,4 +329,19 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     (tmp_path / "search.toml").write_text(FILE.replace("trials = 4", ""))
     status, _, errors = call()
     assert (status, "number of points" in errors) == (2, True)
+    # An objective that is also in the space is printed once, and a range may have units and a scale.
+    latency = 'nand.advanced.suspend.latency = { from = "20us", to = "1ms", log = true, step = "1us" }\n'
+    text = FILE.replace("gc.victim =", latency + "gc.victim =").replace("write_amplification =", "capacity.spare =")
+    (tmp_path / "search.toml").write_text(text)
+    status, output, errors = call("--store=objective", "--plot=spare.svg")
+    assert (status, errors) == (0, "")
+    assert output.split()[:5] == [
+        "trial", "capacity.spare", "nand.advanced.suspend.latency", "gc.victim", "requests.write.iops"
+    ]  # fmt: skip
+    (tmp_path / "search.toml").write_text(
+        text.replace('"20us"', "20").replace('"1ms", log', "30, log").replace('"1us"', "1")
+    )
+    status, output, errors = call("--store=failed")
+    assert (status, output) == (1, "")
+    assert errors.startswith("error: all 4 trials of the search failed; the trials are kept in failed")
     mpl.pyplot.close("all")

@@ -148,14 +148,15 @@ def test_broken_files_of_a_store_are_replaced(tmp_path, runs):
 
 
 def test_sobol_fills_the_space():
-    sobol = fg.Sobol({"capacity.spare": (0.2, 0.4), "geometry.channels": (1, 4), "gc.victim": ["greedy", "fifo"]}, n=16)
+    spare, channels = fg.Range(0.2, 0.4), fg.Range(1, 4)
+    sobol = fg.Sobol({"capacity.spare": spare, "geometry.channels": channels, "gc.victim": ["greedy", "fifo"]}, n=16)
     points = sobol.points()
     assert points == sobol.points() != fg.Sobol(sobol.space, n=16, seed=1).points()
     assert all(0.2 <= point["capacity.spare"] < 0.4 for point in points)
     # For a power of two of points, each half and quarter of every dimension has an equal share.
     assert [sum(point["geometry.channels"] == channels for point in points) for channels in (1, 2, 3, 4)] == [4] * 4
     assert sum(point["gc.victim"] == "fifo" for point in points) == 8
-    assert sweep(fg.Sobol({"capacity.spare": (0.2, 0.4)}, n=2)).num_rows == 2
+    assert sweep(fg.Sobol({"capacity.spare": spare}, n=2)).num_rows == 2
 
 
 def test_results_do_not_depend_on_processes(tmp_path):

@@ -67,7 +67,8 @@ def test_points_and_sobol(call):
     sobol += 'gc.victim = ["greedy", "fifo"]\ncapacity.spare = { from = 0.2, to = 0.4 }'
     status, output, _ = call("--jobs=1", text=f'device = "tiny"\n{job}{sobol}')
     assert status == 0
-    expected = fg.Sobol({"gc.victim": ["greedy", "fifo"], "capacity.spare": (0.2, 0.4)}, n=4, seed=2).points()
+    spare = fg.Range(0.2, 0.4)
+    expected = fg.Sobol({"gc.victim": ["greedy", "fifo"], "capacity.spare": spare}, n=4, seed=2).points()
     assert [line.split()[:2] for line in output.splitlines()[1:]] == [
         [point["gc.victim"], f"{point['capacity.spare']:.6g}"] for point in expected
     ]
@@ -96,6 +97,8 @@ def test_failed_runs_are_reported(call):
         ("[sobol]\nn = 4", "n, the number of points"),
         ("[sobol]\nn = 4\n[sobol.space]\nx = { from = 2, to = 1 }", "must not be greater than"),
         ("[sobol]\nn = 4\n[sobol.space]\nx = 3", "must be a list or { from"),
+        ("[sobol]\nn = 4\n[sobol.space]\nx = { from = '2us', to = 1 }", "x: Range(least='2us', greatest=1): both ends"),
+        ("[sobol]\nn = 4\n[sobol.space]\nx = { from = 1, to = 2, log = 1 }", "x: `log` must be true or false, not 1"),
         ("[space]\ngc.victim = 'greedy'", "gc.victim: a grid needs a list"),
         (
             FILE.replace("write_amplification", "write_amplificaton"),
