@@ -194,11 +194,23 @@ def test_equal_follows_its_rule():
     assert study.equal(CLAIM, {"a": (1.0, 1.01), "b": (1.0, 0.99)}).verdict == "agrees"
     assert study.equal(CLAIM, {"a": (1.0, 1.1), "b": (1.0, 0.91)}).verdict == "agrees in direction"
     assert study.equal(CLAIM, {"a": (1.0, 1.1)}).verdict == "disagrees"
-    assert study.equal(CLAIM, {"a": (1.0, 1.1)}, within=0.2).verdict == "agrees"
+    tolerant = study.Claim("it is nearly so (within 20%)", "Section 1")
+    assert study.equal(tolerant, {"a": (1.0, 1.1)}, within=0.2).verdict == "agrees"
+    with pytest.raises(ValueError, match=r"must state its tolerance: \(within 20%\)"):
+        study.equal(CLAIM, {"a": (1.0, 1.1)}, within=0.2)
 
 
 def test_number_follows_its_rule():
-    assert study.number(CLAIM, 1.6, 1.5).verdict == "agrees"
+    assert study.number(CLAIM, 1.54, 1.5).verdict == "agrees"
+    assert study.number(CLAIM, 1.6, 1.5).verdict == "agrees in direction", "a fifth more than the effect"
+    assert study.number(CLAIM, 1.158, 1.054).verdict == "agrees in direction", "15.8% is not 5.4%"
+    assert study.number(CLAIM, 1.158, 1.054, unit="x").ours == "1.16x (paper 1.054x, effect +193%)"
+    assert study.number(CLAIM, 15.8, 5.4, neutral=0.0, unit=" %").verdict == "agrees in direction"
+    assert study.number(CLAIM, 0.46, 0.5).verdict == "agrees"
+    assert study.number(CLAIM, 0.54, 0.5).verdict == "agrees"
+    assert study.number(CLAIM, 0.44, 0.5).verdict == "agrees in direction"
+    assert study.number(CLAIM, 1.015, 1.0).verdict == "agrees", "no effect, within 2%"
+    assert study.number(CLAIM, 1.05, 1.0).verdict == "disagrees"
     assert study.number(CLAIM, 3.0, 1.5).verdict == "agrees in direction"
     assert study.number(CLAIM, 0.9, 1.5).verdict == "disagrees"
     assert study.number(CLAIM, 1.0, 1.5).verdict == "disagrees"

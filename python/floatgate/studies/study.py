@@ -26,17 +26,22 @@ Verdict = Literal["agrees", "agrees in direction", "disagrees"]
 
 #: Two values that differ by less than this share are considered equal.
 EQUAL = 0.01
-#: A published number agrees with a value within this share of it.
+#: A published effect agrees with an effect within this share of it.
 CLOSE = 0.10
+#: Values that are claimed to be equal agree within this share, unless the claim states another one.
+SAME = 0.02
 
 #: Rules for verdicts, for the pages.
 RULES = (
     f"A claim that one thing is better than another under all workloads *agrees* if no workload contradicts it by more "
     f"than {EQUAL:.0%} and most show it by more than that. It *agrees in direction* if the geometric mean over the "
-    f"workloads shows it by more than that. Otherwise it *disagrees*. A number *agrees* within {CLOSE:.0%} if it shows "
-    f"the effect, by more than {EQUAL:.0%} on the same side. It is *in direction* if it does so and the effect is not "
-    "ten times smaller or larger. Otherwise it *disagrees*. Values that are claimed to be equal agree within 2%. The "
-    "rules were fixed before the first run, and made stricter once: before, an effect of any size was enough."
+    f"workloads shows it by more than that. Otherwise it *disagrees*. A number is compared by its effect, which is its "
+    f"difference from the value without an effect: 0.05 for 1.05 times as long. It *agrees* if the effect is more than "
+    f"{EQUAL:.0%}, on the same side as the published one, and within {CLOSE:.0%} of it. It is *in direction* if it is "
+    "on the same side and not ten times smaller or larger. Otherwise it *disagrees*. Values that are claimed to be "
+    f"equal agree within {SAME:.0%}, or within the share that the claim states. The rules were fixed before the first "
+    "run, and made stricter twice: at first, an effect of any size was enough, and later, ratios were compared instead "
+    "of effects, so that 1.16 times as long agreed with 1.05."
 )
 
 #: Variants for which each verdict is repeated. Each changes one parameter of the setting.
@@ -100,8 +105,16 @@ def better(claim: Claim, pairs: Mapping[str, tuple[float, float]]) -> Finding:
     return Finding(claim, verdict, _spread(ratios, mean, f"better in {len(shown)} of {len(ratios)}"))
 
 
-def equal(claim: Claim, pairs: Mapping[str, tuple[float, float]], within: float = 0.02) -> Finding:
-    """Check the claim that two values are equal, under each of several workloads."""
+def equal(claim: Claim, pairs: Mapping[str, tuple[float, float]], within: float = SAME) -> Finding:
+    """Check the claim that two values are equal, under each of several workloads.
+
+    Raises
+    ------
+    ValueError
+        The tolerance is larger than that of the rules, and the text of the claim does not state it.
+    """
+    if within > SAME and f"(within {within:.0%})" not in claim.text:
+        raise ValueError(f"the claim {claim.text!r} must state its tolerance: (within {within:.0%})")
     ratios = {name: _ratio(*pair) for name, pair in pairs.items()}
     same = sum(abs(ratio - 1) <= within for ratio in ratios.values())
     mean = statistics.geometric_mean(ratios.values())
@@ -114,15 +127,20 @@ def equal(claim: Claim, pairs: Mapping[str, tuple[float, float]], within: float 
 
 
 def number(claim: Claim, ours: float, published: float, *, neutral: float = 1.0, unit: str = "") -> Finding:
-    """Check a published number. `neutral` is the value without an effect."""
+    """Check a published number by its effect: its difference from `neutral`, the value without an effect."""
+    effect, expected = ours - neutral, published - neutral
+    unity = max(1.0, abs(neutral))
+    shows = abs(effect) > EQUAL * unity and effect * expected > 0
     verdict: Verdict = "disagrees"
-    least = EQUAL * max(1.0, abs(neutral))
-    shows = abs(ours - neutral) > least and (ours - neutral) * (published - neutral) > 0
-    if published and abs(ours / published - 1) <= CLOSE and (shows or abs(published - neutral) <= least):
+    if abs(expected) <= EQUAL * unity:
+        # The paper prints that there is no effect.
+        verdict = "agrees" if abs(effect - expected) <= SAME * unity else "disagrees"
+    elif shows and abs(effect / expected - 1) <= CLOSE:
         verdict = "agrees"
-    elif shows and 0.1 < (ours - neutral) / (published - neutral) < 10:
+    elif shows and 0.1 < effect / expected < 10:
         verdict = "agrees in direction"
-    off = f", {ours / published - 1:+.0%}" if published else ""
+    what = "effect " if neutral else ""
+    off = f", {what}{effect / expected - 1:+.0%}" if expected else ""
     return Finding(claim, verdict, f"{ours:.3g}{unit} (paper {published:.4g}{unit}{off})")
 
 
