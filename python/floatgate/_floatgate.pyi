@@ -79,6 +79,7 @@ class Column:
 class Units:
     """Units in the buffer, for an eviction policy."""
 
+    def entries(self) -> int: ...
     def rows(self) -> bytes: ...
 
 @final

@@ -39,6 +39,7 @@ import enum
 import functools
 import hashlib
 import inspect
+import itertools
 import json
 import operator
 from abc import ABC, abstractmethod
@@ -244,7 +245,7 @@ class Trigger(Policy):
         """
 
     def _wants(self, plane: _Plane) -> bool:
-        return bool(self.wants(_state(plane)))
+        return _truth("wants", self.wants(_state(plane)))
 
 
 #: A plane as passed by the simulator: number, counts (free blocks, closed blocks, invalid units), clock, closed blocks.
@@ -254,6 +255,15 @@ _Plane = tuple[int, tuple[int, int, int], int, bytes]
 def _state(plane: _Plane) -> PlaneState:
     number, counts, clock, blocks = plane
     return PlaneState(number, *counts, clock, blocks)
+
+
+def _truth(method: str, value: object) -> bool:
+    """Return a truth value. Anything else is an error, such as the None of a method without ``return``."""
+    item = getattr(value, "item", None)
+    plain = item() if callable(item) and getattr(value, "ndim", None) == 0 else value
+    if not isinstance(plain, bool):
+        raise TypeError(f"{method} must return True or False, not {value!r}")
+    return plain
 
 
 class Wear(Policy):
@@ -332,12 +342,21 @@ class Wear(Policy):
 
     def _allows(self, plane: _Plane, block: bytes) -> bool:
         forms = _forms()
-        return bool(self.allows(_state(plane), forms.frombuffer(block, forms.blocks)[0]))
+        return _truth("allows", self.allows(_state(plane), forms.frombuffer(block, forms.blocks)[0]))
 
     def _erased(self, plane: _Plane, block: bytes) -> int | None:
         forms = _forms()
         chosen = self.erased(_state(plane), forms.frombuffer(block, forms.blocks)[0])
-        return None if chosen is None else operator.index(chosen)
+        if chosen is None:
+            return None
+        number = operator.index(chosen)
+        if not 0 <= number < _NO_BLOCK:
+            raise ValueError(f"chose block {number} to migrate, which is not a closed block of the plane")
+        return number
+
+
+#: More blocks than any device has.
+_NO_BLOCK = 1 << 32
 
 
 class HostWrite(NamedTuple):
@@ -520,7 +539,14 @@ class Eviction(Policy):
 
     def _choose(self) -> list[int]:
         chosen = self.choose()
-        return [operator.index(entry) for entry in (chosen if isinstance(chosen, Iterable) else (chosen,))]
+        if not isinstance(chosen, Iterable):
+            return [operator.index(chosen)]
+        # The iterable may be endless.
+        most = self._units.entries()
+        entries = [operator.index(entry) for entry in itertools.islice(chosen, most + 1)]
+        if len(entries) > most:
+            raise ValueError(f"chose more than the {most} entries of the buffer")
+        return entries
 
 
 class OperationClass(enum.IntEnum):

@@ -2,6 +2,7 @@
 
 import collections
 import gc
+import itertools
 import json
 import pickle
 import re
@@ -498,6 +499,124 @@ def test_invalid_choices_are_errors(answer, says, cause, monkeypatch):
     with pytest.raises(fg.PolicyError, match=says) as raised:
         fg.run(fg.Device("tiny", {"gc.victim": Answers}), WRITES, precondition="steady")
     assert isinstance(raised.value.__cause__, cause)
+
+
+#: What a method may return by mistake, such as None without a `return`.
+NONSENSE = [None, float("nan"), "0", b"0", [], [0], {}, object(), -1, 1 << 40, 1 << 70, np.array([0, 1])]
+
+
+class Endless(policies.Eviction):
+    def choose(self):
+        return itertools.count()
+
+
+class Usual:
+    """A policy of each family that works."""
+
+    class Victim(policies.Victim):
+        def choose(self, plane, blocks, clock):
+            return blocks.order.argmin()
+
+    class Trigger(policies.Trigger):
+        def wants(self, plane):
+            return True
+
+    class Wear(policies.Wear):
+        def pick_free(self, plane, free):
+            return 0
+
+        def allows(self, plane, block):
+            return True
+
+        def erased(self, plane, block):
+            return None
+
+    class Classifier(policies.Classifier):
+        def classify(self, write):
+            return 0
+
+    class Allocation(policies.Allocation):
+        def choose(self, planes):
+            return 0
+
+    class Eviction(policies.Eviction):
+        def choose(self):
+            return self.units["entry"][0]
+
+    class Scheduler(policies.Scheduler):
+        def rank(self, cls):
+            return 0
+
+        def pick(self, queue, now):
+            return None
+
+
+@pytest.mark.parametrize(
+    ("family", "method"),
+    [
+        (Usual.Victim, "choose"),
+        (Usual.Trigger, "wants"),
+        (Usual.Wear, "pick_free"),
+        (Usual.Wear, "allows"),
+        (Usual.Wear, "erased"),
+        (Usual.Classifier, "classify"),
+        (Usual.Allocation, "choose"),
+        (Usual.Eviction, "choose"),
+        (Usual.Scheduler, "pick"),
+    ],
+)
+def test_nonsense_in_the_middle_of_a_run_is_an_error(family, method):
+    """A policy that works for a while, and then returns nonsense or raises, ends the run with an error of its own."""
+
+    def run(answer):
+        calls = itertools.count()
+
+        def answers(self, *given):
+            if next(calls) < 50:
+                return getattr(family, method)(self, *given)
+            if isinstance(answer, BaseException):
+                raise answer
+            return answer
+
+        made = type("Turns", (family,), {method: answers})
+        options = {family.path: made, **(BUFFER if family is Usual.Eviction else {})}
+        fg.run(fg.Device("tiny", options), WRITES, precondition="steady", warn=False)
+
+    # None is a valid answer of these methods.
+    for answer in NONSENSE[method in {"erased", "pick"} :]:
+        with pytest.raises(fg.PolicyError, match=f"^{family.path} `Turns`: "):
+            run(answer)
+    for error in (LookupError("now"), MemoryError(), StopIteration(), RecursionError()):
+        with pytest.raises(fg.PolicyError) as raised:
+            run(error)
+        assert raised.value.__cause__ is error
+    for error in (KeyboardInterrupt("now"), SystemExit(3)):
+        with pytest.raises(type(error)) as raised:
+            run(error)
+        assert raised.value is error
+
+
+@pytest.mark.parametrize("method", ["on_insert", "on_access", "on_clean", "on_remove"])
+def test_an_exception_in_a_notification_is_an_error(method):
+    def fails(self, *given):
+        raise LookupError(method)
+
+    made = type("Hears", (policies.Eviction,), {method: fails, "choose": lambda self: self.units["entry"][0]})
+    simulator = fg.Simulator(fg.Device("tiny", {"buffer.eviction": made, **BUFFER}), precondition="fill")
+
+    def write_again_flush_and_trim():
+        for operation in ("write", "write", "flush", "trim"):
+            simulator.submit(operation, 0, 0 if operation == "flush" else 4096)
+            simulator.advance()
+
+    with pytest.raises(fg.PolicyError, match=f"^buffer.eviction `Hears`: LookupError: '?{method}"):
+        write_again_flush_and_trim()
+
+
+def test_an_endless_choice_is_an_error():
+    device = fg.Device("tiny", {"buffer.eviction": Endless, **BUFFER})
+    with pytest.raises(fg.PolicyError, match=r"chose more than the \d+ entries of the buffer"):
+        fg.run(device, WRITES)
 
 
 def test_invalid_tables_are_errors():

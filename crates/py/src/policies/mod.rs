@@ -486,6 +486,11 @@ impl Units {
 
 #[pymethods]
 impl Units {
+    /// Returns the number of entries of the buffer, each of which holds at most one unit.
+    fn entries(&self) -> usize {
+        self.table().units.len()
+    }
+
     /// Returns one row per unit, in the order of the entries.
     fn rows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let table = self.table();
