@@ -61,6 +61,9 @@ class Simulator:
     :func:`floatgate.run` is a loop over these methods. Times are integer picoseconds, or texts with a unit
     (``"25us"``). At equal times, internal events are processed first, then completions, then new requests.
 
+    One call at a time can change a simulator. A call meanwhile, by another thread or by one of its policies, raises
+    :class:`SimulationError`. Give each thread a :meth:`fork` of its own.
+
     Parameters
     ----------
     device
@@ -361,6 +364,9 @@ class Simulator:
 
     def __deepcopy__(self, _: dict[int, Any]) -> Simulator:
         return self.fork()
+
+    def __reduce__(self) -> Any:  # noqa: ANN401 (it raises)
+        raise TypeError("a simulator cannot be pickled; save its state by Simulator.save, and load the file")
 
     def __repr__(self) -> str:
         return f"<floatgate.Simulator {self._device.name} at {self.now / 1e6:.3f} us, {self.outstanding} outstanding>"

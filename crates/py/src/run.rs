@@ -23,7 +23,7 @@ use pyo3::prelude::*;
 
 use crate::device::{DeviceConfig, calls_python};
 use crate::errors::enter_as;
-use crate::simulator::Simulator;
+use crate::simulator::{Simulator, State};
 use crate::tables::{BATCH, Batches};
 
 /// Result: the summary as JSON, and the requests and windows if they were requested.
@@ -140,7 +140,8 @@ pub fn run(
     prepared: Option<PyRef<'_, Simulator>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<RunResult> {
-    let prepared = prepared.as_deref().map(Simulator::prepared);
+    let prepared = prepared.as_deref().map(|simulator| simulator.read(py)).transpose()?;
+    let prepared = prepared.as_deref().map(State::prepared);
     let calls_python = calls_python(&device.chosen.config);
     let (summary, requests, windows) = enter_as(py, calls_python, progress, |frontend| {
         let spec = options.spec(device)?;

@@ -1,7 +1,7 @@
 //! Step-by-step simulation of a device.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt8Array, UInt16Array, UInt32Array};
 use arrow_pyarrow::{PyArrowType, Table as PyTable};
@@ -33,8 +33,14 @@ use crate::frontend::Frontend;
 use crate::tables::{BATCH, Batches};
 
 /// Device with its clock. Times are in picoseconds, addresses and lengths in sectors.
-#[pyclass(module = "floatgate._floatgate")]
-pub struct Simulator {
+///
+/// A call while another one changes the device fails at once: it is a call by another thread, or by a policy or a
+/// progress function that the first call waits for.
+#[pyclass(frozen, module = "floatgate._floatgate")]
+pub struct Simulator(RwLock<State>);
+
+/// Device, and the origin of its state.
+pub struct State {
     device: AnySsd,
     /// Number of the next request.
     next: u64,
@@ -45,6 +51,36 @@ pub struct Simulator {
 }
 
 impl Simulator {
+    fn new(state: State) -> Simulator {
+        Simulator(RwLock::new(state))
+    }
+
+    /// Returns the state, for a call that does not change it.
+    pub fn read(&self, py: Python<'_>) -> PyResult<RwLockReadGuard<'_, State>> {
+        match self.0.try_read() {
+            Ok(state) => Ok(state),
+            Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(busy(py)),
+        }
+    }
+
+    /// Returns the state, for a call that changes it.
+    fn write(&self, py: Python<'_>) -> PyResult<RwLockWriteGuard<'_, State>> {
+        match self.0.try_write() {
+            Ok(state) => Ok(state),
+            Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(busy(py)),
+        }
+    }
+}
+
+fn busy(py: Python<'_>) -> PyErr {
+    let text = "the simulator is busy with another call, by another thread, or by a policy or progress function of the \
+                call itself; wait for the end of that call, or use a fork of the simulator";
+    exception(py, "SimulationError", text)
+}
+
+impl State {
     /// Fails if a policy has failed, because later results are invalid.
     fn check_policies(&self, py: Python<'_>) -> PyResult<()> {
         self.device.fault().map_or(Ok(()), |fault| Err(policy_error(py, fault)))
@@ -84,7 +120,7 @@ impl Simulator {
 impl Simulator {
     #[new]
     #[pyo3(signature = (device, *, precondition, seed, attribution, progress))]
-    fn new(
+    fn open(
         py: Python<'_>,
         device: &DeviceConfig,
         precondition: &str,
@@ -97,56 +133,56 @@ impl Simulator {
             let options = array_options(seed, attribution);
             let (device, state) = prepare_any(chosen, chosen.array.as_deref(), options, precondition, frontend)?;
             let inputs = files::of_state(chosen, precondition, seed).map_err(Subject::Precondition.stop())?;
-            Ok(Simulator { device, next: 0, state, inputs })
+            Ok(Simulator::new(State { device, next: 0, state, inputs }))
         })
     }
 
     /// Returns the current time.
     #[getter]
-    fn now(&self) -> u64 {
-        self.device.now().ps()
+    fn now(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.read(py)?.device.now().ps())
     }
 
     /// Returns the time of the next event.
     #[getter]
-    fn next_event_time(&self) -> Option<u64> {
-        self.device.next_event().map(Time::ps)
+    fn next_event_time(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        Ok(self.read(py)?.device.next_event().map(Time::ps))
     }
 
     /// Returns the number of outstanding requests.
     #[getter]
-    fn outstanding(&self) -> usize {
-        self.device.outstanding()
+    fn outstanding(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.read(py)?.device.outstanding())
     }
 
     /// Returns `true` if the queue has room for another request.
     #[getter]
-    fn has_room(&self) -> bool {
-        self.device.has_room()
+    fn has_room(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.read(py)?.device.has_room())
     }
 
     /// Returns `true` if the device is idle.
     #[getter]
-    fn is_idle(&self) -> bool {
-        self.device.is_idle()
+    fn is_idle(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.read(py)?.device.is_idle())
     }
 
     /// Returns the state before the first request, as JSON.
     #[getter]
-    fn precondition(&self) -> String {
-        serde_json::to_value(&self.state).unwrap_or_default().to_string()
+    fn precondition(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(serde_json::to_value(&self.read(py)?.state).unwrap_or_default().to_string())
     }
 
     /// Returns the number of requests submitted so far.
     #[getter]
-    fn submitted(&self) -> u64 {
-        self.next
+    fn submitted(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.read(py)?.next)
     }
 
     /// Submits a request at a time that is not before the clock. Returns the number of the request.
     #[pyo3(signature = (operation, sector, sectors, at, *, fua))]
     fn submit(
-        &mut self,
+        &self,
         py: Python<'_>,
         operation: &str,
         sector: u64,
@@ -160,8 +196,9 @@ impl Simulator {
             let names = Operation::ALL.map(Operation::name).join(", ");
             return Err(reported(format!("invalid operation `{operation}`: expected one of {names}")));
         };
-        if at < self.device.now().ps() {
-            let now = self.device.now().ps();
+        let state = &mut *self.write(py)?;
+        if at < state.device.now().ps() {
+            let now = state.device.now().ps();
             return Err(reported(format!("a request at {at} ps is before the clock, which is at {now} ps")));
         }
         if Time(at) > Time::LAST {
@@ -175,46 +212,48 @@ impl Simulator {
                 "invalid length: a flush must have length 0, and every other request more than 0".to_owned(),
             ));
         }
-        let tag = self.next;
+        let tag = state.next;
         let request = Request { tag, fua, ..Request::new(Time(at), operation, sector, sectors) };
         enter(py, None, |frontend| {
-            if step_to(&mut *self.device, Time(at), frontend) {
-                self.device.advance(Time(at));
-                self.device.submit(Time(at), request);
+            if step_to(&mut *state.device, Time(at), frontend) {
+                state.device.advance(Time(at));
+                state.device.submit(Time(at), request);
             }
             Ok(())
         })?;
-        self.next += 1;
-        self.check_policies(py)?;
+        state.next += 1;
+        state.check_policies(py)?;
         Ok(tag)
     }
 
     /// Processes all events up to and at `until`, and sets the clock to `until`. `None`: processes all events, and
     /// leaves the clock at the last one.
     #[pyo3(signature = (until, *, progress))]
-    fn advance(&mut self, py: Python<'_>, until: Option<u64>, progress: Option<Py<PyAny>>) -> PyResult<()> {
+    fn advance(&self, py: Python<'_>, until: Option<u64>, progress: Option<Py<PyAny>>) -> PyResult<()> {
         if until.is_some_and(|until| Time(until) > Time::LAST) {
             let text = format!("the end of simulated time is {} ps", Time::LAST.ps());
             return Err(exception(py, "WorkloadError", &text));
         }
-        let calls_python = self.device.devices().any(|device| calls_python(device.config()));
+        let state = &mut *self.write(py)?;
+        let calls_python = state.device.devices().any(|device| calls_python(device.config()));
         enter_as(py, calls_python, progress, |frontend| {
             frontend.begin("running");
-            let came_there = step_to(&mut *self.device, until.map_or(Time::LAST, Time), frontend);
+            let came_there = step_to(&mut *state.device, until.map_or(Time::LAST, Time), frontend);
             if let (Some(until), true) = (until, came_there) {
-                self.device.advance(Time(until));
+                state.device.advance(Time(until));
             }
             Ok(())
         })?;
-        self.check_policies(py)
+        state.check_policies(py)
     }
 
     /// Returns the completions since the last call, as a table like the requests of a run.
-    fn completions(&mut self, py: Python<'_>) -> PyResult<PyArrowType<PyTable>> {
+    fn completions(&self, py: Python<'_>) -> PyResult<PyArrowType<PyTable>> {
+        let state = &mut *self.write(py)?;
         let mut completions: Vec<Completion> = Vec::new();
         let mut breakdowns: Vec<Breakdown> = Vec::new();
-        self.device.take_completions(&mut completions);
-        self.device.take_breakdowns(&mut breakdowns);
+        state.device.take_completions(&mut completions);
+        state.device.take_breakdowns(&mut breakdowns);
         let table = Batches::new(&requests::fields(), Vec::new());
         let mut writer = RequestsWriter::to(table, &["all".to_owned()], BATCH);
         let written = completions.iter().enumerate().try_for_each(|(index, c)| writer.write(c, breakdowns.get(index)));
@@ -224,12 +263,13 @@ impl Simulator {
 
     /// Returns another device with the same state and the same future.
     fn fork(&self, py: Python<'_>) -> PyResult<Simulator> {
+        let from = &*self.read(py)?;
         let fork = enter(py, None, |_| {
-            let (device, state, inputs) = (self.device.clone(), self.state.clone(), self.inputs.clone());
-            Ok(Simulator { device, next: self.next, state, inputs })
+            let (device, state, inputs) = (from.device.clone(), from.state.clone(), from.inputs.clone());
+            Ok(State { device, next: from.next, state, inputs })
         })?;
         fork.check_policies(py)?;
-        Ok(fork)
+        Ok(Simulator::new(fork))
     }
 
     /// Returns another device in the same state. All options that shape the state must be equal.
@@ -241,21 +281,23 @@ impl Simulator {
         seed: u64,
         attribution: bool,
     ) -> PyResult<Simulator> {
+        let from = &*self.read(py)?;
         enter(py, None, |_| {
-            let other = state::in_same_state(&self.device, &device.chosen, array_options(seed, attribution));
+            let other = state::in_same_state(&from.device, &device.chosen, array_options(seed, attribution));
             let device = other.map_err(|error| Subject::Precondition.stopped(Failure::mistake(error)))?;
-            Ok(Simulator { device, next: 0, state: self.told_state(), inputs: self.inputs.clone() })
+            Ok(Simulator::new(State { device, next: 0, state: from.told_state(), inputs: from.inputs.clone() }))
         })
     }
 
     /// Writes the state to a file.
     #[pyo3(signature = (path, *, progress))]
     fn save(&self, py: Python<'_>, path: PathBuf, progress: Option<Py<PyAny>>) -> PyResult<()> {
+        let from = &*self.read(py)?;
         enter(py, progress, |frontend| {
             let output = Named { called: path.display().to_string(), path: path.clone() };
-            keep_apart(&self.inputs, &[output]).map_err(Subject::Options.stop())?;
+            keep_apart(&from.inputs, &[output]).map_err(Subject::Options.stop())?;
             let place = state::Place::open(&path, frontend).map_err(Subject::Output.stop())?;
-            place.write(&self.device, &self.told_state(), frontend).map_err(Subject::Output.stop())
+            place.write(&from.device, &from.told_state(), frontend).map_err(Subject::Output.stop())
         })
     }
 
@@ -275,16 +317,17 @@ impl Simulator {
             let loaded = state::load(&path, chosen, array_options(seed, attribution), frontend);
             let (device, state) = loaded.map_err(Subject::Precondition.stop())?;
             let inputs = files::of_state(chosen, "none", seed).map_err(Subject::Device.stop())?;
-            Ok(Simulator { device, next: 0, state, inputs })
+            Ok(Simulator::new(State { device, next: 0, state, inputs }))
         })
     }
 
     /// Returns the counters since the device was created, with their names. Counters of an array are sums over its
     /// members.
-    fn counters(&self) -> Vec<(&'static str, u64)> {
-        let counters = self.device.devices().fold(Counters::default(), |sum, device| sum.plus(&device.ftl().counters));
+    fn counters(&self, py: Python<'_>) -> PyResult<Vec<(&'static str, u64)>> {
+        let state = self.read(py)?;
+        let counters = state.device.devices().fold(Counters::default(), |sum, device| sum.plus(&device.ftl().counters));
         let [switch, partial, full] = counters.merges;
-        vec![
+        Ok(vec![
             ("host_units", counters.host_units),
             ("units_programmed", counters.units_programmed),
             ("units_invalidated", counters.units_invalidated),
@@ -299,14 +342,15 @@ impl Simulator {
             ("full_merges", full),
             ("log_blocks_reclaimed", counters.log_blocks.reclaimed),
             ("log_blocks_associativity", counters.log_blocks.logical_blocks),
-        ]
+        ])
     }
 
     /// Returns the blocks, one row per block.
     fn blocks(&self, py: Python<'_>) -> PyResult<PyArrowType<PyTable>> {
-        let planes = &self.single(py, "the table of blocks")?.ftl().blocks;
+        let state = self.read(py)?;
+        let planes = &state.single(py, "the table of blocks")?.ftl().blocks;
         let blocks = planes.all();
-        let state = |state: BlockState| match state {
+        let life = |state: BlockState| match state {
             BlockState::Free => 0_u8,
             BlockState::Open => 1,
             BlockState::Closed => 2,
@@ -321,7 +365,7 @@ impl Simulator {
             py,
             vec![
                 ("plane", Arc::new(ids().map(|id| planes.plane_of(id).0).collect::<UInt32Array>()) as ArrayRef),
-                ("state", Arc::new(blocks.iter().map(|block| state(block.state)).collect::<UInt8Array>())),
+                ("state", Arc::new(blocks.iter().map(|block| life(block.state)).collect::<UInt8Array>())),
                 ("valid", Arc::new(blocks.iter().map(|block| block.valid).collect::<UInt16Array>())),
                 ("erases", Arc::new(blocks.iter().map(|block| block.erases).collect::<UInt32Array>())),
             ],
@@ -330,7 +374,8 @@ impl Simulator {
 
     /// Returns the physical addresses, one row per address, in ascending order.
     fn units(&self, py: Python<'_>) -> PyResult<PyArrowType<PyTable>> {
-        let ftl = self.single(py, "the table of units")?.ftl();
+        let state = self.read(py)?;
+        let ftl = state.single(py, "the table of units")?.ftl();
         let (states, owners) = py.detach(|| units(ftl));
         table(
             py,
@@ -343,7 +388,8 @@ impl Simulator {
 
     /// Returns the physical address of each mapping unit, -1 if it is unmapped, or -2 if it is in a write slot.
     fn map(&self, py: Python<'_>) -> PyResult<PyArrowType<PyTable>> {
-        let map = &self.single(py, "the map")?.ftl().map;
+        let state = self.read(py)?;
+        let map = &state.single(py, "the map")?.ftl().map;
         let place = |lpn| match map.get(Lpn(lpn)) {
             Location::Unmapped => -1,
             Location::Slot(_) => -2,
