@@ -181,15 +181,7 @@ impl Simulator {
 
     /// Submits a request at a time that is not before the clock. Returns the number of the request.
     #[pyo3(signature = (operation, sector, sectors, at, *, fua))]
-    fn submit(
-        &self,
-        py: Python<'_>,
-        operation: &str,
-        sector: u64,
-        sectors: u32,
-        at: u64,
-        fua: bool,
-    ) -> PyResult<u64> {
+    fn submit(&self, py: Python<'_>, operation: &str, sector: u64, sectors: u32, at: u64, fua: bool) -> PyResult<u64> {
         let reported = |text: String| exception(py, "WorkloadError", &text);
         let known = Operation::ALL.into_iter().find(|known| known.name() == operation);
         let Some(operation) = known else {
