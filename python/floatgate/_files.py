@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import os
 
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 
 def read_limited(path: str | os.PathLike[str], limit: int) -> str:
@@ -144,6 +145,35 @@ def draft(place: Path) -> Iterator[Path]:
     finally:
         # Ctrl-C may occur at any time.
         partial.unlink(missing_ok=True)
+
+
+#: Rows of a Parquet file that are read together.
+_BATCH_ROWS = 1 << 16
+
+
+def batches(file: pq.ParquetFile, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a Parquet file. The memory does not depend on the number of rows that its footer claims.
+
+    Raises
+    ------
+    OSError
+        The file has fewer or more rows than its footer claims.
+    """
+    claimed, rows = file.metadata.num_rows, 0
+    for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
+        rows += batch.num_rows
+        yield batch
+    if rows != claimed:
+        raise OSError(f"it has {rows} rows, but {claimed} according to its footer")
+
+
+def read_table(file: pq.ParquetFile) -> pa.Table:
+    """Read a Parquet file as :func:`batches` does."""
+    import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
+
+    found = list(batches(file))
+    table = pa.Table.from_batches(found) if found else file.schema_arrow.empty_table()
+    return table.replace_schema_metadata(file.schema_arrow.metadata)
 
 
 def write_table(table: pa.Table, path: str) -> None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from floatgate._files import draft
-from floatgate.exceptions import OptionError, OutputError, TraceError
+from floatgate._files import batches, draft, read_table
+from floatgate.exceptions import FloatgateError, OptionError, OutputError, TraceError
 
 if TYPE_CHECKING:
     import os
@@ -50,8 +50,11 @@ LAYOUTS = {
     ),
 }  # fmt: skip
 
-#: Bytes of text that are read together, and rows of Parquet.
+#: Bytes of text that are read together, and rows of the sorted copy.
 _BLOCK_BYTES, _BLOCK_ROWS = 4 << 20, 1 << 16
+
+#: Most bytes of a request, so that the sums of a volume fit into 64 bits.
+_LONGEST = 1 << 40
 
 #: Sorts the rows of `requests`. Requests with the same time stay in the order of the files, by `row`.
 _SORT = """
@@ -109,22 +112,27 @@ class Volumes:
 
     def index(self) -> list[dict[str, Any]]:
         """Return the statistics of all volumes, in the order of their numbers. Sorts the trace if it is new."""
-        import pyarrow.parquet as pq  # noqa: PLC0415 (half a second, and not always needed)
-
         place = self._place("index.parquet")
-        if not place.is_file():
+        rows = _index_in(place)
+        if rows is None:
+            # A damaged index is replaced.
+            place.unlink(missing_ok=True)
             self.sorted()
-        rows: list[dict[str, Any]] = pq.read_table(place).to_pylist()
+            rows = _index_in(place)
+        if rows is None:
+            raise OutputError(f"cannot read {place}, which has just been written")
         return rows
 
     def sorted(self) -> Path:
-        """Return the sorted copy, and create it and its index if they are missing."""
+        """Return the sorted copy, and create it and its index if one of them is missing."""
         place, index = self._place("parquet"), self._place("index.parquet")
-        if not place.is_file():
+        if not (place.is_file() and index.is_file()):
             try:
                 self.spool.mkdir(parents=True, exist_ok=True)
                 with draft(index) as partial_index, draft(place) as partial:
                     self._sort(partial, partial_index)
+            except FloatgateError:
+                raise
             except OSError as error:
                 raise OutputError(f"cannot sort the trace into {self.spool}: {error}") from error
         return place
@@ -171,10 +179,32 @@ class Volumes:
             layout = LAYOUTS[self.layout]
             for batch in _of_parquet(path, layout) if path.endswith(".parquet") else _of_text(path, layout):
                 if batch.num_rows:
-                    numbers = _numbers(batch, path, layout)
+                    try:
+                        numbers = _numbers(batch, path, layout)
+                    except pa.ArrowException as error:
+                        raise TraceError(f"{path}: a column has values of another type: {error}") from error
                     rows = pa.array(np.arange(row, row + batch.num_rows))
                     yield pa.RecordBatch.from_arrays([*numbers, rows], schema=_SCHEMA())
                     row += batch.num_rows
+
+
+#: Columns of an index.
+_INDEXED = ("volume", "requests", "writes", "read_bytes", "written_bytes", "first", "last", "digest")
+
+
+def _index_in(place: Path) -> list[dict[str, Any]] | None:
+    """Return the rows of an index, or None if it does not exist or is damaged."""
+    import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    try:
+        with pq.ParquetFile(place) as file:
+            if tuple(file.schema_arrow.names) != _INDEXED:
+                return None
+            rows: list[dict[str, Any]] = read_table(file).to_pylist()
+            return rows
+    except (OSError, pa.ArrowException):
+        return None
 
 
 def _quoted(text: str) -> str:
@@ -215,6 +245,10 @@ def _numbers(batch: pa.RecordBatch, path: str, layout: Layout) -> list[pa.Array]
     kept = {name: columns[name].cast(pa.int64()) for name in ("volume", "time", "offset", "size")}
     if pc.min(kept["size"]).as_py() < 1 or pc.min(kept["offset"]).as_py() < 0:
         raise TraceError(f"{path}: a request has length 0 or a negative offset")
+    if pc.min(kept["time"]).as_py() < 0:
+        raise TraceError(f"{path}: a request has a negative time")
+    if pc.max(kept["size"]).as_py() * layout.unit > _LONGEST:
+        raise TraceError(f"{path}: a request is longer than {_LONGEST >> 40} TiB")
     return [kept["volume"], kept["time"], is_write.cast(pa.int8()), kept["offset"], kept["size"]]
 
 
@@ -232,9 +266,11 @@ def _of_parquet(path: str, layout: Layout) -> Iterator[pa.RecordBatch]:
                     f"this one has no {' and no '.join(missing)}"
                 )
             columns = {known[theirs.lower()]: ours for ours, theirs in layout.names.items()}
-            for batch in file.iter_batches(_BLOCK_ROWS, columns=list(columns)):
+            for batch in batches(file, list(columns)):
                 yield batch.rename_columns([columns[name] for name in batch.schema.names])
-    except (OSError, pa.ArrowInvalid) as error:
+    except TraceError:
+        raise
+    except (OSError, pa.ArrowException) as error:
         raise TraceError(f"cannot read {path}: {error}") from error
 
 
@@ -268,7 +304,25 @@ def _opened(path: str) -> pa.NativeFile:
 
 
 def write_volume(requests: str, volume: int, layout: str, place: str) -> None:
-    """Write the requests of one volume as a trace. Reads the parts of the sorted copy that contain the volume."""
+    """Write the requests of one volume as a trace. Reads the parts of the sorted copy that contain the volume.
+
+    Raises
+    ------
+    OutputError
+        The copy is damaged, or the trace cannot be written.
+    """
+    import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
+
+    try:
+        _write_volume(requests, volume, layout, place)
+    except (OSError, pa.ArrowException) as error:
+        raise OutputError(
+            f"cannot extract volume {volume} from {requests} to {place}: {error}; if the first file is damaged, "
+            "delete it, and the trace is sorted again"
+        ) from error
+
+
+def _write_volume(requests: str, volume: int, layout: str, place: str) -> None:
     import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
     import pyarrow.compute as pc  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415

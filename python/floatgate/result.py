@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from floatgate import _floatgate, _html
-from floatgate._files import draft, keep_apart, read_limited
+from floatgate._files import draft, keep_apart, read_limited, read_table
 from floatgate._node import Document, Free
 from floatgate._words import in_python
 from floatgate.columns import Requests, Series
@@ -139,7 +139,14 @@ class Result:
             The requests were not recorded.
         """
         if self._requests is None:
-            self._requests = self._read(_REQUESTS, "requests", "requests=True")
+            found = self._read(_REQUESTS, "requests", "requests=True")
+            measured = self._summary["requests"]["all"]["count"]
+            if found.num_rows < measured:
+                raise ResultError(
+                    f"{self._directory}/{_REQUESTS} has {found.num_rows} of the {measured} requests of the summary; "
+                    "run the simulation again"
+                )
+            self._requests = found
         return signed(self._requests)
 
     def series(self) -> pa.Table:
@@ -169,11 +176,17 @@ class Result:
     def _read(self, name: str, what: str, option: str) -> pa.Table:
         if self._directory is None or not (self._directory / name).is_file():
             raise ResultError(f"the {what} of this run were not recorded; run with {option}")
-        import pyarrow.parquet as pq  # noqa: PLC0415 (half a second, and not always needed)
+        import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
+        import pyarrow.parquet as pq  # noqa: PLC0415
 
         path = self._directory / name
         _floatgate.check_table(self._directory / _SUMMARY, self._summary.to_json(), path)
-        return pq.read_table(path, read_dictionary=_TEXTS, page_checksum_verification=True)
+        try:
+            texts = _TEXTS if name == _REQUESTS else None
+            with pq.ParquetFile(path, read_dictionary=texts, page_checksum_verification=True) as file:
+                return read_table(file)
+        except (OSError, KeyError, pa.ArrowException) as error:
+            raise ResultError(f"{path} is damaged: {error}; run the simulation again") from error
 
     @property
     def _has_series(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from floatgate._files import draft
+from floatgate._files import draft, read_table
 from floatgate.exceptions import OutputError
 
 if TYPE_CHECKING:
@@ -53,16 +53,15 @@ class Store:
         try:
             # Read a single file with one row, not a data set.
             with pq.ParquetFile(self._place(key)) as file:
-                table = file.read()
+                metadata = file.schema_arrow.metadata or {}
+                if metadata.get(b"floatgate.schema") != SCHEMA.encode() or file.metadata.num_rows != 1:
+                    return None
+                row: dict[str, Any] = read_table(file).to_pylist()[0]
+                return {name: row[name] for name in ("summary", "error", "kind")}
         except FileNotFoundError:
             return None
-        except (OSError, pa.ArrowInvalid):
+        except (OSError, KeyError, pa.ArrowException):
             return None  # The file is invalid. The run is repeated, and replaces it.
-        metadata = table.schema.metadata or {}
-        if metadata.get(b"floatgate.schema") != SCHEMA.encode() or table.num_rows != 1:
-            return None
-        row: dict[str, Any] = table.to_pylist()[0]
-        return {name: row[name] for name in ("summary", "error", "kind")}
 
     def put(self, key: str, row: dict[str, Any]) -> None:
         """Store a run."""
