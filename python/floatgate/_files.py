@@ -7,6 +7,7 @@ import difflib
 import fnmatch
 import importlib
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -123,6 +124,24 @@ def check_output(path: str, inputs: Iterable[str | os.PathLike[str]] = ()) -> No
         raise OptionError(f"{path}: the name of a table must end in .csv or .parquet")
     if not Path(path).absolute().parent.is_dir():
         raise OptionError(f"{path}: directory {Path(path).parent} does not exist")
+
+
+@contextlib.contextmanager
+def scratch(prefix: str, directory: str | os.PathLike[str] | None = None) -> Iterator[str]:
+    """Yield a temporary directory, in `directory` or in that of the system, which is deleted at the end.
+
+    Raises
+    ------
+    OutputError
+        The directory cannot be created.
+    """
+    try:
+        made = tempfile.TemporaryDirectory(prefix=prefix, dir=directory, ignore_cleanup_errors=True)
+    except OSError as error:
+        hint = "; set TMPDIR to a directory that can be written to" if directory is None else ""
+        raise OutputError(f"cannot create a temporary directory: {error}{hint}") from error
+    with made as place:
+        yield place
 
 
 @contextlib.contextmanager

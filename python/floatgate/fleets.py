@@ -8,7 +8,6 @@ import json
 import os
 import statistics
 import sys
-import tempfile
 from dataclasses import dataclass
 from functools import partial
 from operator import methodcaller
@@ -79,7 +78,7 @@ class _Task:
         try:
             if self.trace:
                 return self._run(Trace(self.trace, **self.reading))
-            with tempfile.TemporaryDirectory(prefix="floatgate-volume-") as directory:
+            with _files.scratch("floatgate-volume-") as directory:
                 place = str(Path(directory, f"{self.volume}.csv"))
                 _volumes.write_volume(self.requests, self.volume, str(self.layout), place)
                 return self._run(Trace(place, format=self.layout, **self.reading))
@@ -202,7 +201,7 @@ def fleet(
         raise OptionError(f"unknown layout `{layout}`: expected {' or '.join(_volumes.LAYOUTS)}")
     if (bytes_to_sort := size_in_bytes(memory)) < 1 << 20:
         raise OptionError(f"memory={memory}: expected at least 1MiB")
-    with tempfile.TemporaryDirectory(prefix="floatgate-fleet-") as scratch:
+    with _files.scratch("floatgate-fleet-") as scratch:
         spool = Path(scratch if store is None else store, "volumes").absolute()
         files = tuple(_volumes.files_of(_paths(traces)))
         trace = _volumes.Volumes(files, layout, spool, bytes_to_sort)
@@ -275,6 +274,8 @@ def _run_all(
     kept = [shelf.get(key) if shelf else None for key in keys]
     waiting = [number for number, row in enumerate(kept) if row is None]
     if waiting:
+        if shelf:
+            shelf.check()
         prepare()
     told = _files.Progress("fleet", len(tasks), len(tasks) - len(waiting), progress)
     run_each = partial(each, methodcaller("row"), n_jobs=available(n_jobs, len(waiting)))

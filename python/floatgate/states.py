@@ -6,13 +6,12 @@ import contextlib
 import dataclasses
 import hashlib
 import os
-import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from floatgate import _floatgate
-from floatgate._files import draft
+from floatgate._files import draft, scratch
 from floatgate.exceptions import FloatgateError
 from floatgate.simulator import Simulator
 
@@ -137,7 +136,7 @@ def shared(
     if not makers:
         yield tasks
         return
-    with tempfile.TemporaryDirectory(prefix=".states-", dir=store, ignore_cleanup_errors=True) as directory:
+    with scratch(".states-", store) as directory:
         for _ in each([_Maker(task, directory, key) for task, key in makers.values()]):
             pass
         yield [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,20 @@ class Store:
             self._directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise OutputError(f"cannot create directory {self._directory}: {error}") from error
+
+    def check(self) -> None:
+        """Check that files can be written, before anything runs.
+
+        Raises
+        ------
+        OutputError
+            The directory is read-only, or its disk is full.
+        """
+        try:
+            with tempfile.TemporaryFile(dir=self._directory):
+                pass
+        except OSError as error:
+            raise OutputError(f"cannot write to directory {self._directory}: {error}") from error
 
     def _place(self, key: str) -> Path:
         return self._directory / f"{key}.parquet"

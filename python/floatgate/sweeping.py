@@ -296,6 +296,8 @@ def sweep(
     known = sum(row is not None for row in kept)
     failed = sum(row is not None and row["error"] is not None for row in kept)
     told = _files.Progress("sweep", len(tasks), known, progress, failed=failed)
+    if shelf and waiting:
+        shelf.check()
     keys = list(waiting)
     to_run = [tasks[waiting[key][0]] for key in keys]
     n_jobs = available(n_jobs, len(to_run))

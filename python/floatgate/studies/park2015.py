@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from floatgate._files import scratch
 from floatgate.device import Device
 from floatgate.running import run
 from floatgate.studies import drawing
@@ -263,7 +263,7 @@ def figure_1(setting: Setting) -> Exhibit:  # noqa: ARG001 (every exhibit has a 
 
 def _at_once(pages: Sequence[int]) -> float:
     """Return the time to read some pages at once, in microseconds."""
-    with tempfile.TemporaryDirectory() as place:
+    with scratch("floatgate-study-") as place:
         trace = Path(place, "reads.ascii")
         trace.write_text("".join(f"0 0 {8 * page} 8 1\n" for page in pages), encoding="ascii")
         result = run(

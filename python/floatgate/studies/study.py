@@ -11,7 +11,7 @@ from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from floatgate.exceptions import OptionError, SimulationError
+from floatgate.exceptions import OptionError, OutputError, SimulationError
 from floatgate.studies import workloads
 from floatgate.sweeping import sweep
 
@@ -185,7 +185,10 @@ class _Scratch:
 
     @cached_property
     def place(self) -> Path:
-        place = tempfile.mkdtemp(prefix="floatgate-study-")
+        try:
+            place = tempfile.mkdtemp(prefix="floatgate-study-")
+        except OSError as error:
+            raise OutputError(f"cannot create a temporary directory: {error}") from error
         weakref.finalize(self, shutil.rmtree, place, ignore_errors=True)
         return Path(place)
 
