@@ -97,7 +97,7 @@ def test_pages_call_missing_what_the_data_file_does(root, features):
 
 
 def test_no_page_calls_a_choice_missing(root, features):
-    """A feature that the table of the model has is in no list of what is missing."""
+    """No list of missing features has a feature of the table of the model."""
     present = [label for row in features["row"] for label in row.get("choices", {}).values() if label.isupper()]
     present += ["hybrid mapping", "log blocks", "block mapping", "DFTL", "dynamic allocation", "wear leveling"]
     for page, heading in [
@@ -109,5 +109,5 @@ def test_no_page_calls_a_choice_missing(root, features):
         found = [
             word for word in present if re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE if " " in word else 0)
         ]
-        # The cells of a page type are no features of their own.
+        # Types of cells are not features by themselves.
         assert [word for word in found if word not in {"SLC", "QLC"}] == [], page

@@ -107,6 +107,7 @@ def test_everything_public_is_documented():
         "fleets",
         "optimizing",
         "policies",
+        "ranges",
         "running",
         "simulator",
         "summary",

@@ -501,7 +501,7 @@ def test_invalid_choices_are_errors(answer, says, cause, monkeypatch):
     assert isinstance(raised.value.__cause__, cause)
 
 
-#: What a method may return by mistake, such as None without a `return`.
+#: Mistaken return values of methods. A method without `return` returns None.
 NONSENSE = [None, float("nan"), "0", b"0", [], [0], {}, object(), -1, 1 << 40, 1 << 70, np.array([0, 1])]
 
 

@@ -486,7 +486,7 @@ impl Units {
 
 #[pymethods]
 impl Units {
-    /// Returns the number of entries of the buffer, each of which holds at most one unit.
+    /// Returns the number of entries of the buffer. An entry holds at most one unit.
     fn entries(&self) -> usize {
         self.table().units.len()
     }
