@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Kill the live device while a database on it commits, and check that no acknowledged commit is lost.
+"""Kill the live device, or cut its power, while a database on it commits, and check that no commit is lost.
 
     scripts/database_kills.py FLOATGATE [--rounds N] [--database sqlite|postgresql]
 
 Each round starts a server on a flash image, mounts the file system on it, and verifies every commit that was
-acknowledged in earlier rounds. It then commits until the server is killed (SIGKILL) at a random time, and unmounts the
-file system.
+acknowledged in earlier rounds. It then commits until a random time, and unmounts the file system. At that time the
+server is killed (SIGKILL) in even rounds; in odd rounds, `floatgate ctl power-cut` cuts the power of the device, whose
+server continues.
 
 If the user is root and the kernel has loop devices, the file system is the kernel's ext4 on a loop device over nbdfuse.
 Otherwise it is fuse2fs over nbdfuse over `nbdkit --filter=blocksize nbd`, because fuse2fs does not align its requests.
@@ -70,6 +71,7 @@ class Device:
 
     def __init__(self, floatgate, place, use_loop, is_new):
         self.place, self.use_loop, self.processes, self.loop = place, use_loop, [], None
+        self.floatgate, self.has_failed = floatgate, False
         self.mount, self.disk = place / "mnt", place / "nbd"
         socket = place / "ssd.sock"
         command = [floatgate, "serve", "tiny", *SIZE, "--no-delay", "--image", place / "flash.img"]
@@ -111,8 +113,16 @@ class Device:
         wait_for("nbdfuse", (self.disk / "nbd").exists, process)
 
     def kill(self):
+        self.has_failed = True
         self.server.send_signal(signal.SIGKILL)
         self.server.wait()
+
+    def cut(self):
+        """Cut the power of the device, which loses what was not flushed, and ends all connections."""
+        self.has_failed = True
+        said = run(self.floatgate, "ctl", "--socket", self.place / "ssd.ctl", "power-cut").stdout
+        if "recovered after a power cut" not in said or self.server.poll() is not None:
+            raise SystemExit(f"error: the device did not recover from a power cut: {said}")
 
     def close(self):
         """Unmount the file system, and terminate all processes."""
@@ -224,15 +234,15 @@ class Postgresql:
             time.sleep(0.1)
 
 
-def commit(database, device, first, delay):
-    """Commit until the server was killed after `delay` seconds, and return the last acknowledged number."""
+def commit(database, device, first, delay, fail):
+    """Commit until `fail` ended the device after `delay` seconds, and return the last acknowledged number."""
     writer, last, end = database.writer(first), first - 1, None
     step = getattr(database, "next", None)
     for line in writer.stdout:
         last = int(line)
         end = end or time.monotonic() + delay
-        if time.monotonic() >= end and device.server.poll() is None:
-            device.kill()
+        if time.monotonic() >= end and not device.has_failed:
+            fail()
         if step:
             try:
                 step(last + 1)
@@ -240,8 +250,8 @@ def commit(database, device, first, delay):
                 break
     writer.kill()
     writer.wait()
-    if device.server.poll() is None:
-        raise SystemExit("error: the database failed before the server was killed")
+    if not device.has_failed:
+        raise SystemExit("error: the database failed before the device did")
     return last
 
 
@@ -268,7 +278,8 @@ def test(kind, floatgate, rounds, use_loop, seed):
                 # A commit that was not acknowledged may exist all the same.
                 first = max([first, *(number + 1 for number in numbers)])
                 if number < rounds:
-                    last = commit(database, device, first, choice.uniform(0.2, 2.0))
+                    fail = device.cut if number % 2 else device.kill
+                    last = commit(database, device, first, choice.uniform(0.2, 2.0), fail)
                     acknowledged.update(range(first, last + 1))
                     first = last + 1
             finally:
@@ -276,14 +287,15 @@ def test(kind, floatgate, rounds, use_loop, seed):
                 device.close()
     how = "ext4 on a loop device" if use_loop else "fuse2fs"
     seconds = time.monotonic() - began
-    done = f"{rounds} kills, {len(acknowledged)} commits, 0 lost ({seconds:.0f} s)"
+    counts = f"{rounds - rounds // 2} kills, {rounds // 2} power cuts"
+    done = f"{counts}, {len(acknowledged)} commits, 0 lost ({seconds:.0f} s)"
     print(f"{kind.__name__} on {how}: {done}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("floatgate")
-    parser.add_argument("--rounds", type=int, default=20, help="number of kills for each database")
+    parser.add_argument("--rounds", type=int, default=20, help="number of kills and power cuts for each database")
     parser.add_argument("--database", choices=["sqlite", "postgresql"], help="test only this database")
     parser.add_argument("--fuse2fs", action="store_true", help="use fuse2fs even as root")
     parser.add_argument("--seed", type=int, default=1, help="seed of the kill times")
