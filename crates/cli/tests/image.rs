@@ -19,15 +19,15 @@ const SMALL: [&str; 7] =
     ["tiny", "--set", "geometry.blocks=8", "--set", "geometry.pages=16", "--set", "capacity={ spare = 0.55 }"];
 
 /// Running server.
-struct Live {
-    child: Option<Child>,
+pub struct Live {
+    pub child: Option<Child>,
     errors: BufReader<std::process::ChildStderr>,
     /// Text that the server printed until it was ready or ended.
-    said: String,
+    pub said: String,
 }
 
 impl Live {
-    fn new(folder: &Path, arguments: &[&str]) -> Live {
+    pub fn new(folder: &Path, arguments: &[&str]) -> Live {
         let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
         command.current_dir(folder).arg("serve").args(SMALL).args(["--nbd", "unix:ssd.sock"]).args(arguments);
         Live::of(command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
@@ -42,12 +42,12 @@ impl Live {
     }
 
     /// Kills the server after a number of milliseconds, without waiting for that.
-    fn kill_in(&self, ms: u64) -> Child {
+    pub fn kill_in(&self, ms: u64) -> Child {
         let script = format!("sleep 0.{ms:03}; kill -9 {}", self.child.as_ref().unwrap().id());
         Command::new("sh").args(["-c", &script]).spawn().unwrap()
     }
 
-    fn end(&mut self, signal: Signal) -> Output {
+    pub fn end(&mut self, signal: Signal) -> Output {
         let child = self.child.take().unwrap();
         kill_process(Pid::from_child(&child), signal).unwrap();
         let output = child.wait_with_output().unwrap();
@@ -65,11 +65,11 @@ impl Drop for Live {
     }
 }
 
-fn client(folder: &TempDir) -> Client {
+pub fn client(folder: &TempDir) -> Client {
     Client::connect(&Address::Unix(folder.path().join("ssd.sock"))).unwrap()
 }
 
-fn times(usual: u64) -> u64 {
+pub fn times(usual: u64) -> u64 {
     std::env::var("FLOATGATE_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
@@ -171,14 +171,14 @@ fn killed_arrays_recover() {
 }
 
 /// Starts `floatgate ctl power-cut` in this directory.
-fn power_cut(folder: &TempDir) -> Child {
+pub fn power_cut(folder: &TempDir) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
     command.current_dir(folder.path()).args(["ctl", "--socket", "ssd.ctl", "power-cut"]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// Returns the output of [`power_cut`], which must succeed.
-fn cut_of(child: Child) -> String {
+pub fn cut_of(child: Child) -> String {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()

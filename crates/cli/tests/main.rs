@@ -15,6 +15,8 @@ mod ending;
 mod generated;
 mod image;
 mod jobs;
+#[cfg(feature = "live")]
+mod kills;
 mod lifetime;
 mod limits;
 mod outputs;
