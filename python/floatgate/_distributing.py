@@ -139,7 +139,7 @@ def _taken(
         ) from error
     finally:
         if values is not None:
-            with _without_warning():
+            with _without_warning(), _cancelling():
                 values.close()
 
 
@@ -148,6 +148,22 @@ def _without_warning() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"\d+ tasks ")
         yield
+
+
+@contextlib.contextmanager
+def _cancelling() -> Iterator[None]:
+    """Do not print an exception of joblib's thread that hands out tasks, because it may miss tasks being cancelled."""
+    usual = threading.excepthook
+
+    def hook(arguments: threading.ExceptHookArgs) -> None:
+        if arguments.thread is None or arguments.thread.name != "ExecutorManagerThread":
+            usual(arguments)
+
+    threading.excepthook = hook
+    try:
+        yield
+    finally:
+        threading.excepthook = usual
 
 
 def _numbered(function: Callable[[_Item], _Value], number: int, item: _Item) -> tuple[int, _Value]:

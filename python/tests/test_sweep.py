@@ -5,11 +5,13 @@ import json
 import os
 import pickle
 import sys
+import threading
 
 import pyarrow.dataset as ds
 import pytest
 
 import floatgate as fg
+from floatgate import _distributing
 from floatgate._distributing import each
 from floatgate.store import Store
 
@@ -212,6 +214,24 @@ def test_the_death_of_a_worker_is_an_error():
         list(each(os._exit, [1, 1], 2))
     with pytest.raises(fg.OptionError, match="number of jobs `0`"):
         sweep(n_jobs=0)
+
+
+def test_a_missing_task_is_not_printed_while_tasks_are_cancelled(monkeypatch):
+    """After Ctrl-C, the thread of joblib that hands out tasks may not find one that was cancelled."""
+    printed = []
+    monkeypatch.setattr(threading, "excepthook", printed.append)
+
+    def fail(name):
+        thread = threading.Thread(target=lambda: {}[1], name=name)
+        thread.start()
+        thread.join()
+
+    with _distributing._cancelling():
+        fail("ExecutorManagerThread")
+        assert not printed
+        fail("another")
+    fail("ExecutorManagerThread")
+    assert [arguments.thread.name for arguments in printed] == ["another", "ExecutorManagerThread"]
 
 
 @pytest.mark.parametrize(
