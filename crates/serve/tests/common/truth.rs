@@ -59,7 +59,7 @@ fn fill(bytes: &mut [u8], stamp: u64) {
 }
 
 /// Returns the stamp of a sector, or `None` if it is mixed.
-fn stamp(bytes: &[u8]) -> Option<u64> {
+pub fn stamp(bytes: &[u8]) -> Option<u64> {
     let stamp = u64::from_le_bytes(bytes[..8].try_into().ok()?) >> 8;
     let mut expected = vec![0; bytes.len()];
     fill(&mut expected, stamp);
@@ -198,15 +198,10 @@ impl Truth {
         }
     }
 
-    /// Returns `true` if a unit may have these contents.
-    pub fn allows(&self, unit: usize, bytes: &[u8]) -> bool {
+    /// Returns the newest possible version of a unit that has these contents.
+    pub fn version(&self, unit: usize, bytes: &[u8]) -> Option<usize> {
         let found = || bytes.chunks_exact(SECTOR).map(stamp);
-        self.units[unit].iter().any(|version| version.iter().copied().map(Some).eq(found()))
-    }
-
-    /// Returns `true` if each sector has the contents of a write, or zeros.
-    pub fn has_written(&self, bytes: &[u8]) -> bool {
-        bytes.chunks_exact(SECTOR).all(|sector| stamp(sector).is_some_and(|stamp| stamp <= self.stamps))
+        self.units[unit].iter().rposition(|version| version.iter().copied().map(Some).eq(found()))
     }
 
     /// Reads the whole disk, and checks that each unit is one of its possible versions. From then on, this version is
@@ -220,13 +215,13 @@ impl Truth {
             client.read((first * unit) as u64, &mut bytes[..count * unit]).unwrap();
             for index in 0..count {
                 let found = &bytes[index * unit..(index + 1) * unit];
-                let found: Vec<Option<u64>> = found.chunks_exact(SECTOR).map(stamp).collect();
+                let version = self.version(first + index, found);
                 let versions = &mut self.units[first + index];
-                let is = |version: &&Unit| version.iter().copied().map(Some).eq(found.iter().copied());
-                let Some(version) = versions.iter().rev().find(is).cloned() else {
+                let Some(version) = version else {
+                    let found: Vec<Option<u64>> = found.chunks_exact(SECTOR).map(stamp).collect();
                     panic!("unit {} holds {found:?}, and may hold {versions:?}", first + index);
                 };
-                *versions = vec![version];
+                *versions = vec![versions.swap_remove(version)];
             }
         }
     }
