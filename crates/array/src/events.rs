@@ -2,8 +2,8 @@
 
 use floatgate_core::external::Fault;
 use floatgate_core::metrics::series::Sample;
-use floatgate_core::sim::request::{Completion, Operation, Request, Status};
-use floatgate_core::sim::time::Time;
+use floatgate_core::sim::request::{Completion, Operation, Request, SECTOR, Status};
+use floatgate_core::sim::time::{Time, transfer_time};
 use floatgate_core::ssd::{Room, Ssd, TakeProbed};
 
 use crate::array::{Pending, SsdArray};
@@ -17,12 +17,14 @@ impl SsdArray {
     }
 
     /// Processes events up to and at `until`, or to the end of the first instant with a completion if `stops`. Returns
-    /// the time up to which everything has happened.
+    /// the time up to which everything has happened, or `None` after `events` steps without a completion.
     ///
     /// At one instant, the events of all members come first, then their completions, then the timers of the controller.
     #[inline]
-    fn run(&mut self, until: Time, stops: bool) -> Time {
-        loop {
+    fn run(&mut self, until: Time, stops: bool, events: u32) -> Option<Time> {
+        let mut left = events;
+        while left > 0 || !self.completions.is_empty() {
+            left = left.saturating_sub(1);
             let (due, number) = self.due.first();
             if self.ready != 0 && due > self.now {
                 self.settle();
@@ -30,10 +32,10 @@ impl SsdArray {
             }
             let at = due.min(self.timers.first());
             if at > self.now && stops && !self.completions.is_empty() {
-                return self.now;
+                return Some(self.now);
             }
             if at > until || at == Time::NEVER {
-                return until;
+                return Some(until);
             }
             self.now = at;
             if due == at {
@@ -43,6 +45,7 @@ impl SsdArray {
                 self.fire();
             }
         }
+        None
     }
 
     fn fire(&mut self) {
@@ -107,14 +110,34 @@ impl Ssd for SsdArray {
     }
 
     fn advance(&mut self, until: Time) {
-        self.run(until, false);
+        while self.run(until, false, u32::MAX).is_none() {}
         if until < Time::NEVER {
             self.now = self.now.max(until);
         }
     }
 
     fn run_to_completion(&mut self, until: Time) -> Time {
-        self.run(until, true)
+        loop {
+            if let Some(reached) = self.run(until, true, u32::MAX) {
+                return reached;
+            }
+        }
+    }
+
+    fn run_some(&mut self, until: Time, events: u32) -> Option<Time> {
+        self.run(until, true, events)
+    }
+
+    fn flash_operations(&self) -> u64 {
+        self.members.iter().map(|member| member.device.flash_operations()).sum()
+    }
+
+    fn longest_step(&self, sectors: u32) -> Time {
+        let members = self.members.iter().map(|member| member.device.config());
+        let longest = members.map(|member| member.longest_step(sectors.max(self.layout.chunk()))).max();
+        let row = u64::from(self.layout.chunk()) * SECTOR * u64::from(self.layout.members());
+        let xor = self.config.options.xor.map_or(Time::ZERO, |xor| transfer_time(row, xor.0));
+        longest.map_or(xor, |longest| longest.later(xor))
     }
 
     #[inline]

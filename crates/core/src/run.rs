@@ -1,6 +1,7 @@
 //! Replay loop: submits the requests of sources to an SSD, and collects the results.
 
 mod feed;
+mod watchdog;
 
 use crate::config::DeviceConfig;
 use crate::device::Device;
@@ -23,6 +24,7 @@ use crate::sim::time::Time;
 use crate::ssd::Ssd;
 pub use feed::Backlog;
 use feed::Feed;
+use watchdog::{EVENTS, Watchdog};
 
 /// Error: a run failed.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +40,14 @@ pub enum RunError {
         /// Number of requests that completed.
         completed: u64,
         /// Reason why the other requests did not complete.
+        stall: String,
+    },
+    /// Nothing completes although requests wait or events continue, which is a defect of the model.
+    #[error("no request and no flash operation has completed for {reason}: {stall}")]
+    Stuck {
+        /// Number of events or simulated time without progress.
+        reason: String,
+        /// What waits for what.
         stall: String,
     },
     /// The device did more work than it can, which is a defect of the model.
@@ -82,6 +92,10 @@ pub trait Watcher {
     fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) -> Result<(), String>;
     /// Reports progress. Returns `false` to end the run: outstanding requests complete, and no more are submitted.
     fn progress(&mut self, progress: Progress) -> bool;
+    /// Returns `true` if a run that was ended must not wait for its outstanding requests any longer.
+    fn is_overdue(&self) -> bool {
+        false
+    }
     /// Returns the time of the next sample, or [`Time::NEVER`] for no more samples. A time before the measured part
     /// means its start.
     fn next_sample(&self) -> Time {
@@ -129,6 +143,8 @@ impl Watcher for NoWatcher {
 pub struct Outcome {
     /// True if all sources reached their end.
     pub complete: bool,
+    /// Number of requests that were outstanding when the run had to end, and that have no result.
+    pub unfinished: u64,
     /// Measured results.
     pub results: Results,
     /// Profile of the requests, if requested.
@@ -176,6 +192,7 @@ impl Outcome {
     ) -> Outcome {
         Outcome {
             complete,
+            unfinished: 0,
             counters: last.counters.since(&first.counters),
             classes: last.classes.iter().zip(&first.classes).map(|(last, first)| last.since(first)).collect(),
             parallel: last.parallel.clone().since(&first.parallel),
@@ -336,6 +353,9 @@ struct Runner<'a, S: ?Sized> {
     completions: Vec<Completion>,
     breakdowns: Vec<Breakdown>,
     stopped: bool,
+    /// True if the run was stopped and must not continue.
+    ends_now: bool,
+    watchdog: Watchdog,
     /// Requests of the watcher: operations of the probe, and the time of the next sample.
     wants_slices: bool,
     sample_at: Time,
@@ -383,6 +403,8 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
             completions: Vec::new(),
             breakdowns: Vec::new(),
             stopped: false,
+            ends_now: false,
+            watchdog: Watchdog::new(now),
             wants_slices: false,
             sample_at: Time::NEVER,
             last: None,
@@ -418,7 +440,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
                     self.end_measuring(watcher)?;
                 }
                 // Completions are usually followed by events. If not, the next iteration ends the loop.
-                if !went_on && self.ssd.next_event().is_none() {
+                if (!went_on && self.ssd.next_event().is_none()) || (self.stopped && self.must_end(watcher)) {
                     break;
                 }
             }
@@ -458,6 +480,13 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
     fn report(&mut self, now: Time, watcher: &mut dyn Watcher) {
         let share = self.feeds.iter().find_map(|feed| feed.source.progress());
         self.stopped |= !watcher.progress(Progress { completed: self.seen.completed, now, share });
+    }
+
+    /// Returns `true` if a run that was stopped ends now: all requests have completed, or they take too long.
+    #[cold]
+    fn must_end(&mut self, watcher: &mut dyn Watcher) -> bool {
+        self.ends_now |= self.last.is_some() || watcher.is_overdue();
+        self.ends_now
     }
 
     /// Fails if a policy has failed.
@@ -535,8 +564,12 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
                 let issued = request;
                 feed.source.issued(&issued)?;
                 let request = Request { tag: self.submitted, ..request };
+                if self.submitted == self.seen.completed {
+                    self.watchdog.end_idle_time(now);
+                }
                 self.submitted += 1;
                 self.work += request.work();
+                self.watchdog.note(request.sectors);
                 if let Some(profile) = &mut self.seen.profile
                     && now >= feed.measure_from
                 {
@@ -624,10 +657,9 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         }
         if self.last.is_some() {
             // All requests completed during the ramp time, so nothing is measured, even if the device works longer.
-            self.ssd.advance_to_completion(until);
-            return Ok(());
+            return self.advance_to(until, watcher);
         }
-        self.ssd.advance_to_completion(until.min(self.measure_from));
+        self.advance_to(until.min(self.measure_from), watcher)?;
         if self.ssd.now() >= self.measure_from {
             self.measuring = true;
             self.seen.measured_from_tag = self.submitted;
@@ -638,16 +670,56 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         Ok(())
     }
 
+    /// Advances to `until` or the next completion, and sets the clock to this time.
+    #[inline]
+    fn advance_to(&mut self, until: Time, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        let reached = self.proceed(until, watcher)?;
+        if reached < Time::NEVER {
+            self.ssd.set_clock(reached);
+        }
+        Ok(())
+    }
+
+    /// Processes events up to `until` or the next completion, and checks for progress and for a stop on the way.
+    /// Returns the time up to which everything has happened.
+    #[inline]
+    fn proceed(&mut self, until: Time, watcher: &mut dyn Watcher) -> Result<Time, RunError> {
+        loop {
+            let target = until.min(self.watchdog.at);
+            let reached = self.ssd.run_some(target, EVENTS);
+            if let Some(at) = reached
+                && (target == until || at < target || self.ssd.has_completions())
+            {
+                return Ok(at);
+            }
+            if until == Time::NEVER && self.ssd.next_event().is_none() {
+                return Ok(until); // The run loop reports requests that are lost.
+            }
+            self.check(reached, until, watcher)?;
+            if self.ends_now {
+                return Ok(self.ssd.now());
+            }
+        }
+    }
+
+    #[cold]
+    fn check(&mut self, reached: Option<Time>, until: Time, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        self.report(self.ssd.now(), watcher);
+        if self.stopped {
+            self.must_end(watcher);
+        }
+        self.watchdog.check(self.ssd, self.seen.completed, reached, until)
+    }
+
     /// Advances to `until` or the next completion, and takes the samples that are due before. The clock does not
     /// advance to a sample's time, so that samples change nothing.
     fn advance_looking(&mut self, until: Time, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         loop {
             let at = self.sample_at;
             if at >= until {
-                self.ssd.advance_to_completion(until);
-                return Ok(());
+                return self.advance_to(until, watcher);
             }
-            let completes = self.ssd.run_to_completion(at) < at || self.ssd.has_completions();
+            let completes = self.proceed(at, watcher)? < at || self.ssd.has_completions();
             if completes || (until == Time::NEVER && self.ssd.next_event().is_none()) {
                 return Ok(());
             }
@@ -726,7 +798,8 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
 
     fn end(self) -> Result<Outcome, RunError> {
         self.check_policies()?;
-        if self.submitted != self.seen.completed || self.ssd.outstanding() > 0 {
+        let unfinished = self.submitted - self.seen.completed;
+        if (unfinished > 0 || self.ssd.outstanding() > 0) && !self.ends_now {
             return Err(RunError::Lost {
                 submitted: self.submitted,
                 completed: self.seen.completed,
@@ -742,7 +815,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         }
         let backlogs = self.feeds.iter().filter_map(Feed::backlog).collect();
         let outcome = Outcome::between(&self.first, last, results, self.seen.profile, !self.stopped);
-        Ok(Outcome { elapsed, backlogs, ..outcome })
+        Ok(Outcome { elapsed, backlogs, unfinished, ..outcome })
     }
 }
 

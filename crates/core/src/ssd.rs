@@ -46,6 +46,28 @@ pub trait Ssd {
     /// the last event, so that stopping here changes nothing. Returns the time up to which everything has happened.
     fn run_to_completion(&mut self, until: Time) -> Time;
 
+    /// Does the same as [`Ssd::run_to_completion`], but returns `None` after about `events` events without a completion,
+    /// so that the caller can check for progress before it continues with the same `until`.
+    fn run_some(&mut self, until: Time, _events: u32) -> Option<Time> {
+        Some(self.run_to_completion(until))
+    }
+
+    /// Sets the clock to a time that [`Ssd::run_some`] has returned.
+    fn set_clock(&mut self, now: Time) {
+        self.advance(now);
+    }
+
+    /// Returns the number of flash operations that were performed, for checks of progress.
+    fn flash_operations(&self) -> u64 {
+        0
+    }
+
+    /// Returns a time that no single operation, transfer or delay of a request of `sectors` sectors exceeds.
+    /// [`Time::NEVER`] if that is unknown.
+    fn longest_step(&self, _sectors: u32) -> Time {
+        Time::NEVER
+    }
+
     /// Calls [`Ssd::run_to_completion`], and sets the clock to the time that it returns, if that is not
     /// [`Time::NEVER`].
     fn advance_to_completion(&mut self, until: Time) {
@@ -151,6 +173,24 @@ impl Ssd for Device {
     }
 
     #[inline]
+    fn run_some(&mut self, until: Time, events: u32) -> Option<Time> {
+        self.run_some(until, events)
+    }
+
+    #[inline]
+    fn set_clock(&mut self, now: Time) {
+        self.set_clock(now);
+    }
+
+    fn flash_operations(&self) -> u64 {
+        self.flash_operations()
+    }
+
+    fn longest_step(&self, sectors: u32) -> Time {
+        self.config().longest_step(sectors)
+    }
+
+    #[inline]
     fn advance_to_completion(&mut self, until: Time) {
         self.advance_to_completion(until);
     }
@@ -253,6 +293,22 @@ impl<S: Ssd + ?Sized> Ssd for Box<S> {
 
     fn run_to_completion(&mut self, until: Time) -> Time {
         (**self).run_to_completion(until)
+    }
+
+    fn run_some(&mut self, until: Time, events: u32) -> Option<Time> {
+        (**self).run_some(until, events)
+    }
+
+    fn set_clock(&mut self, now: Time) {
+        (**self).set_clock(now);
+    }
+
+    fn flash_operations(&self) -> u64 {
+        (**self).flash_operations()
+    }
+
+    fn longest_step(&self, sectors: u32) -> Time {
+        (**self).longest_step(sectors)
     }
 
     fn advance_to_completion(&mut self, until: Time) {

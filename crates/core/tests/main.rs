@@ -47,6 +47,7 @@ mod theory;
 mod throttle;
 mod timing;
 mod unloaded;
+mod watchdog;
 mod watching;
 mod wear;
 mod write_path;

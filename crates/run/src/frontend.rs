@@ -27,6 +27,10 @@ pub trait Frontend {
     fn warn(&self, text: &str);
     /// Returns `true` if the run should end.
     fn wants_end(&self) -> bool;
+    /// Returns `true` if a run that should end must not wait for its outstanding requests any longer.
+    fn is_overdue(&self) -> bool {
+        false
+    }
     /// Returns the stop that ends waiting for the writers of pipes.
     fn stop(&self) -> Stop;
     /// Returns the wait for the readers of pipes: its report, and the stop that ends it.
@@ -132,6 +136,13 @@ pub struct Stopped {
     pub subject: Subject,
     /// The failure.
     pub failure: Failure,
+}
+
+impl Stopped {
+    /// Returns `true` if the user has ended the run.
+    pub fn is_interrupted(&self) -> bool {
+        matches!(self.failure, Failure::Interrupted(_))
+    }
 }
 
 /// Returns the failure to open a workload, or [`Failure::Interrupted`] if the user ended the run, because that also

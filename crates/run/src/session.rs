@@ -29,7 +29,7 @@ use crate::simulated::{self, build_array, precondition_any, state_warnings, summ
 use crate::spec::{RunSpec, StateSpec};
 use crate::traces::Traces;
 use crate::warnings::{
-    INTERRUPTED, Warnings, arrivals_outran, depends_on_load, not_served, not_steady, nothing_measured,
+    INTERRUPTED, Warnings, arrivals_outran, depends_on_load, not_served, not_steady, nothing_measured, unfinished,
 };
 use crate::workload::{self, Workload};
 use crate::{files, no_effect, several, state};
@@ -193,6 +193,7 @@ impl<'a> Session<'a> {
             // The user requested the end, and the text of the result reports it with the length of the run.
             warnings.add_silently(INTERRUPTED);
         }
+        warnings.add(unfinished(outcome.unfinished), frontend);
         warnings.add(state_warnings(&device, &precondition, &outcome.counters), frontend);
         warnings.add(outcome.backlogs.iter().map(arrivals_outran), frontend);
         let (served, refused) = (outcome.results.all().count(), outcome.results.all().errors);
@@ -252,7 +253,7 @@ fn failure_of(spec: &RunSpec, error: RunError, frontend: &dyn Frontend) -> Stopp
         }
         RunError::Source(error) => subject_of(spec).stopped(Failure::mistake(error)),
         RunError::TooLong | RunError::Standstill(_) => Subject::Run.stopped(Failure::mistake(error)),
-        RunError::Lost { .. } | RunError::OverBound(_) => Subject::Run
+        RunError::Lost { .. } | RunError::Stuck { .. } | RunError::OverBound(_) => Subject::Run
             .stopped(Failure::fault(format!("{error}\nThis is a defect of the simulator: please report it."))),
         RunError::Policy(fault) => Subject::Run.stopped(Failure::Fault(fault.into())),
         RunError::Observer(error) => Subject::Output.stopped(unless_stopped(anyhow::anyhow!(error), frontend)),
@@ -277,6 +278,10 @@ impl Watcher for Monitor<'_> {
         let share = [progress.share, of_time].into_iter().flatten().reduce(f64::max);
         self.frontend.progress(&progress, share);
         !self.frontend.wants_end()
+    }
+
+    fn is_overdue(&self) -> bool {
+        self.frontend.is_overdue()
     }
 
     fn next_sample(&self) -> Time {

@@ -14,6 +14,12 @@ use crate::workload::Workload;
 /// Warning of a run that the user ended.
 pub const INTERRUPTED: &str = "interrupted: the workload did not run to its end";
 
+/// Returns a warning if a run ended before its outstanding requests completed.
+pub fn unfinished(count: u64) -> Option<String> {
+    (count > 0)
+        .then(|| format!("{} requests were outstanding when the run had to end, and have no result", grouped(count)))
+}
+
 /// Returns a warning if no steady state was reached.
 pub fn not_steady(precondition: &Precondition) -> Option<String> {
     (precondition.reached.converged == Some(false)).then(|| {

@@ -17,6 +17,7 @@ pub mod gang;
 mod layer;
 mod listing;
 mod load;
+mod longest;
 mod offered;
 mod origin;
 mod page;

@@ -27,6 +27,7 @@ mod route;
 mod saving;
 mod scheme;
 mod size;
+mod stall;
 mod start;
 mod throttle;
 mod timers;
@@ -323,14 +324,48 @@ impl Device {
     /// Like [`Device::advance_to_completion`], but leaves the clock at the last event, so that pausing at `until` to
     /// inspect the device changes nothing. Returns the time up to which all events have been processed.
     pub fn run_to_completion(&mut self, until: Time) -> Time {
+        loop {
+            if let Some(reached) = self.run_some(until, u32::MAX) {
+                return reached;
+            }
+        }
+    }
+
+    /// Does the same as [`Device::run_to_completion`], but returns `None` after `events` events without a completion.
+    #[inline]
+    pub fn run_some(&mut self, until: Time, events: u32) -> Option<Time> {
         let mut until = until;
-        while let Some((at, resource)) = self.array.events().pop(until) {
+        for _ in 0..events {
+            let Some((at, resource)) = self.array.events().pop(until) else { return Some(until) };
             self.handle(at, resource);
             if self.interface.has_completions() {
                 until = at;
             }
         }
-        until
+        self.end_instant()
+    }
+
+    /// Processes the remaining events of an instant with a completion. Returns its time, or `None` if there is no
+    /// completion.
+    #[cold]
+    fn end_instant(&mut self) -> Option<Time> {
+        let now = self.now;
+        self.has_completions().then(|| {
+            self.advance_to(now);
+            now
+        })
+    }
+
+    /// Sets the clock to a time up to which all events have been processed.
+    #[inline]
+    pub fn set_clock(&mut self, now: Time) {
+        self.now = self.now.max(now);
+    }
+
+    /// Returns the number of flash operations that were performed.
+    pub fn flash_operations(&self) -> u64 {
+        let counters = &self.ftl.counters;
+        counters.pages_programmed_total() + counters.pages_read_total() + counters.copy_backs + counters.blocks_erased
     }
 
     /// Returns `true` if there are completions to take.
@@ -362,35 +397,6 @@ impl Device {
     pub fn take_contents(&mut self) -> Vec<(u64, Vec<u32>)> {
         let contents = self.observers.as_mut().and_then(|observers| observers.contents.as_mut());
         contents.map_or_else(Vec::new, |contents| contents.take_done())
-    }
-
-    /// Explains why outstanding requests do not complete although no event is left, which is a bug in the model.
-    pub fn explain_stall(&self) -> String {
-        let planes = (0..self.config.total_planes()).map(PlaneId);
-        let stalled: Vec<String> = planes
-            .filter(|&plane| self.dispatch.has_parked(plane))
-            .map(|plane| {
-                format!(
-                    "plane {} ({} of {} blocks free)",
-                    plane.0,
-                    self.ftl.blocks.free_blocks(plane, Role::Data),
-                    self.config.geometry.blocks
-                )
-            })
-            .collect();
-        format!(
-            "{} requests in the device, {} at the host, {} waiting for write slots ({} free), writes waiting for a \
-             free block in: {}; writes waiting for any plane: {}; units waiting for room in the buffer: {}; {}; {}",
-            self.interface.in_progress(),
-            self.interface.waiting(),
-            self.interface.unadmitted.len(),
-            self.slots_free,
-            if stalled.is_empty() { "none".to_owned() } else { stalled.join(", ") },
-            self.dispatch.has_pooled(),
-            self.buffer().map_or(0, Buffer::waiting),
-            self.ftl.scheme().describe(),
-            if self.ftl.is_read_only() { "read-only" } else { "not read-only" },
-        )
     }
 
     /// Test hook: checks the invariants of the device.

@@ -67,6 +67,18 @@ impl Durability {
         self.journal.as_ref().is_some_and(|journal| journal.holds(block))
     }
 
+    /// Describes the journal and the checkpoint, for the report of a stall.
+    pub fn describe(&self) -> String {
+        let journal = match &self.journal {
+            Some(journal) if journal.stalled.is_some() => "a unit of the journal waits for a free block",
+            Some(journal) if journal.is_writing() => "a unit of the journal is being written",
+            Some(_) => "no unit of the journal is being written",
+            None => "no journal",
+        };
+        let parts = self.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.stalled.len());
+        format!("{journal}; {parts} parts of the checkpoint wait for a free block")
+    }
+
     /// Returns `true` if records of trims are not in flash yet.
     pub fn has_waiting_trims(&self) -> bool {
         self.journal.as_ref().is_some_and(|journal| journal.has_waiting())
