@@ -238,18 +238,30 @@ fn run_seeds(spec: &RunSpec, traces: &Traces, chosen: &Chosen, terminal: &Termin
     note_depth(spec);
     let last = runs.last();
     let (mut summaries, mut descriptions, mut reports) = (Vec::new(), Vec::new(), Vec::new());
+    let mut is_ended = false;
     for spec in runs.specs() {
-        let session = Session::open(spec, traces, chosen.clone(), terminal)?;
-        let Finished { summary, workload, prepared_s, written } = session.run_into_directory(terminal)?;
+        let finished = Session::open(spec, traces, chosen.clone(), terminal)
+            .and_then(|session| session.run_into_directory(terminal));
+        let Finished { summary, workload, prepared_s, written } = match finished {
+            // Results of the seeds so far are shown.
+            Err(stopped) if stopped.is_interrupted() && !summaries.is_empty() => {
+                say(&format!("seed {}: {}", spec.seed, stopped.failure));
+                is_ended = true;
+                break;
+            }
+            finished => finished?,
+        };
         say(&format!("seed {} of {last}: {}", spec.seed, summary::real_time(&summary, prepared_s)));
-        if !summary.complete {
-            return Err(Failure::Ended);
+        is_ended = !summary.complete;
+        if is_ended {
+            break;
         }
         descriptions = workload.descriptions();
         summaries.push(summary);
         reports.extend(written.into_iter().next());
     }
-    write(&seeds::text(&summaries, &descriptions, reports))
+    write(&seeds::text(&summaries, &descriptions, reports, runs.specs().len()))?;
+    if is_ended { Err(Failure::Ended) } else { Ok(()) }
 }
 
 /// Wears the device out with each seed, and prints the result, as JSON if `json`.

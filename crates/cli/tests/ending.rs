@@ -55,12 +55,17 @@ impl Running {
     }
 
     /// Sends one signal, waits up to ten seconds for the end of the process, and returns its output.
-    fn end(mut self, signal: Signal) -> Output {
+    fn end(self, signal: Signal) -> Output {
+        self.end_within(signal, 10)
+    }
+
+    /// Sends one signal, waits up to `seconds` for the end of the process, and returns its output.
+    fn end_within(mut self, signal: Signal, seconds: u32) -> Output {
         let mut child = self.0.take().unwrap();
         pause();
         pause();
         kill_process(Pid::from_child(&child), signal).unwrap();
-        for _ in 0..200 {
+        for _ in 0..20 * seconds {
             if child.try_wait().unwrap().is_some() {
                 return child.wait_with_output().unwrap();
             }
@@ -210,6 +215,43 @@ fn long_work_ends_with_the_first_signal() {
         let output = Running::start(&bench, job, Stdio::null()).listens().end(Signal::INT);
         assert_eq!(output.status.code(), Some(130), "{job:?}: {}", stderr(&output));
     }
+}
+
+/// The outstanding requests take longer than the deadline, on a single SSD and on an array.
+#[test]
+fn a_run_ends_in_time_with_the_results_so_far() {
+    let array = "[array]\nlevel = 0\ndevice = \"hu2011\"\ncount = 2\nqueue_depth = 4096\n";
+    let bench = Bench::calling(&["run"], &[("array.toml", array)]);
+    let job = "rw=randread bs=4k iodepth=1 number_ios=2000 ; rw=write bs=64m iodepth=2000 number_ios=1000000";
+    let jobs: &[&[&str]] = &[
+        &["hu2011", job, "--set", "host.queue_depth=4096"],
+        &["array.toml", job, "--set", "member.host.queue_depth=4096"],
+    ];
+    for job in jobs {
+        let arguments = [job, &["--precondition", "none", "--out", "result", "--json"][..]].concat();
+        let running = Running::start(&bench, &arguments, Stdio::null()).listens();
+        (0..20).for_each(|_| pause());
+        let output = running.end_within(Signal::TERM, 5);
+        assert_eq!(output.status.code(), Some(143), "{job:?}: {}", stderr(&output));
+        let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(summary["complete"], false, "{job:?}");
+        let warnings = summary["warnings"].to_string();
+        assert!(warnings.contains("requests were outstanding when the run had to end"), "{job:?}: {warnings}");
+        assert_eq!(fs::read(bench.path("result/summary.json")).unwrap(), output.stdout, "{job:?}");
+    }
+}
+
+/// The seeds that were finished before the signal are shown, and marked as a part.
+#[test]
+fn a_series_that_is_ended_shows_the_finished_seeds() {
+    let bench = Bench::with_device();
+    let arguments = ["rw=randread number_ios=1000", "--seeds", "100000"];
+    let mut running = Running::start(&bench, &arguments, Stdio::null()).listens();
+    running.says("seed 3 of 100000");
+    let output = running.end_within(Signal::INT, 5);
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("INTERRUPTED: only ") && text.contains(" of 100000 seeds"), "{text}");
 }
 
 #[test]

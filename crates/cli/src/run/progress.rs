@@ -112,6 +112,10 @@ impl Frontend for Terminal {
         self.interrupt.requested()
     }
 
+    fn is_overdue(&self) -> bool {
+        self.interrupt.is_overdue()
+    }
+
     fn stop(&self) -> Stop {
         self.interrupt.stop()
     }

@@ -16,8 +16,8 @@ type OfOperation = fn(&Operations) -> Option<f64>;
 type OfDevice = (&'static str, fn(&Summary) -> Option<f64>, fn(f64) -> String);
 
 /// Formats runs with different seeds as one text. `descriptions` describe the workloads, and `reports` are the pages of
-/// the runs.
-pub fn text(all: &[Summary], descriptions: &[String], mut reports: Vec<PathBuf>) -> String {
+/// the runs. The runs were to be `wanted`; if there are fewer, the user has ended the last one.
+pub fn text(all: &[Summary], descriptions: &[String], mut reports: Vec<PathBuf>, wanted: usize) -> String {
     let mut page = Page::default();
     let Some(first) = all.first() else { return String::new() };
     head(&mut page, first, descriptions);
@@ -32,6 +32,9 @@ pub fn text(all: &[Summary], descriptions: &[String], mut reports: Vec<PathBuf>)
         "seeds",
         format!("{from} to {to}; +-: 95% confidence interval of the mean over {count} seeds (Student's t)"),
     );
+    if count < wanted {
+        page.line("", format!("INTERRUPTED: only {count} of {wanted} seeds, without the one that was running"));
+    }
     let warned = all.iter().filter(|summary| !summary.warnings.is_empty()).count() as u64;
     if warned > 0 {
         page.line("warnings", format!("in {} {}, above", grouped(warned), plural(warned, "run")));
