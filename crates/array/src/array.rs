@@ -127,6 +127,8 @@ pub struct SsdArray {
     /// Stripes that remain to be compared after a power cut. The last one is the next.
     pub(crate) resyncing: Option<Vec<u64>>,
     pub(crate) turns: Option<Turns>,
+    /// Number of requests that arrived, and of events without turns.
+    pub(crate) events: u64,
     /// True if a member is not valid for all stripes.
     pub(crate) is_degraded: bool,
     pub(crate) counts: Counts,
@@ -190,6 +192,7 @@ impl SsdArray {
             rebuilding: Rebuilding::new(&config, now),
             resyncing: None,
             turns: Turns::new(&config),
+            events: 0,
             is_degraded: !config.options.failed.is_empty(),
             counts: Counts::default(),
             counted: Counts::default(),

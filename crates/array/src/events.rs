@@ -37,8 +37,10 @@ impl SsdArray {
             if at > until || at == Time::NEVER {
                 return Some(until);
             }
+            debug_assert!(at >= self.now, "events are out of order");
             self.now = at;
             if due == at {
+                self.events += 1;
                 self.members[number as usize].device.advance_to(at);
                 self.look_at(number);
             } else {
@@ -49,7 +51,9 @@ impl SsdArray {
     }
 
     fn fire(&mut self) {
-        match self.timers.pop() {
+        let timer = self.timers.pop();
+        self.events += u64::from(!matches!(timer, Some(Timer::Turn)));
+        match timer {
             Some(Timer::Part(member, completion)) => self.part_done(member, &completion),
             Some(Timer::Computed(operation)) => self.computed(operation),
             Some(Timer::Rebuild) => self.rebuild_next(),

@@ -26,44 +26,55 @@ impl SsdArray {
         self.is_alive(member, row) && !(self.turns.is_some_and(avoids) && self.has_turn(member))
     }
 
-    /// Starts the timer of the turns, if it does not run. It stops when nothing is left to do.
+    /// Starts the turns when a request of the host arrives. They end when nothing is left to do.
     #[inline]
     pub(crate) fn start_turns(&mut self) {
         let Some(turns) = &mut self.turns else { return };
-        if std::mem::replace(&mut turns.is_running, true) {
+        self.events += 1;
+        let (before, count) = (*turns, self.layout.members());
+        if !turns.start(self.now, count) {
             return;
         }
-        let window = turns.options.window.time();
         let has_begun = std::mem::replace(&mut turns.has_begun, true);
-        self.timers.set(self.now.later(window), Timer::Turn);
-        if !has_begun {
-            for member in 0..self.layout.members() {
-                self.hold(member, !self.has_turn(member));
-            }
+        self.timers.set(turns.until, Timer::Turn);
+        if has_begun {
+            return self.hold_others(before);
+        }
+        for member in 0..count {
+            self.hold(member, !self.has_turn(member));
         }
     }
 
-    /// Passes the turn on to the next members.
+    /// Passes the turn on to the next members, at the end of the current turn.
     pub(crate) fn next_turn(&mut self) {
-        let Some(mut turns) = self.turns else { return };
-        let count = self.layout.members();
-        let before = turns;
-        turns.first = (turns.first + turns.options.members) % count;
-        turns.is_running = !self.requests.is_empty() || self.due.first().0 < Time::NEVER;
+        let Some(mut turns) = self.turns.filter(|turns| turns.until == self.now) else {
+            self.events += 1; // A request has replaced this turn by an earlier one.
+            return;
+        };
+        let (before, due) = (turns, self.due.first().0);
+        let waits = || self.members.iter().any(|member| member.device.waits_for_turn());
+        let is_done = self.requests.is_empty() && due == Time::NEVER && !waits();
+        turns.pass(self.now, self.layout.members(), (due.min(self.timers.first()), self.events), is_done);
         self.turns = Some(turns);
-        if turns.is_running {
-            self.timers.set(self.now.later(turns.options.window.time()), Timer::Turn);
+        if turns.until < Time::NEVER {
+            self.timers.set(turns.until, Timer::Turn);
         }
+        self.hold_others(before);
+    }
+
+    /// Holds the members whose turn is over, and releases those whose turn has come.
+    fn hold_others(&mut self, before: Turns) {
+        let count = self.layout.members();
         for member in 0..count {
-            let (had, has) = (before.include(member, count), turns.include(member, count));
-            if had != has {
+            let has = self.has_turn(member);
+            if before.include(member, count) != has {
                 self.hold(member, !has);
             }
         }
     }
 
     fn hold(&mut self, member: u32, held: bool) {
-        self.members[member as usize].device.hold_gc(held);
+        self.members[member as usize].device.hold_gc(self.now, held);
         self.look_at(member);
     }
 }

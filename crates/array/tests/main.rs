@@ -6,4 +6,5 @@ mod contents;
 mod functional;
 mod options;
 mod state;
+mod timers;
 mod timing;

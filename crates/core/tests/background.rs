@@ -273,11 +273,12 @@ fn a_request_interrupts_all_planes_of_a_pool() {
 #[test]
 fn a_device_whose_turn_is_over_collects_nothing_in_idle_time() {
     let mut device = machine(72, 4, "until = 6", &[]);
-    device.hold_gc(true);
+    device.hold_gc(Time::ZERO, true);
     read(&mut device, 0);
     drain(&mut device);
     assert_eq!(device.ftl().counters.victims, 0);
-    device.hold_gc(false);
+    let now = device.now();
+    device.hold_gc(now, false);
     drain(&mut device);
     assert_eq!(free_blocks(&device), 6);
     assert_eq!(background(&device)[0].start, Time(READ + IDLE));

@@ -11,7 +11,23 @@ use crate::ftl::space::{Claim, Role};
 use crate::host::cores::Work;
 use crate::nand::array::LunState;
 use crate::sim::id::{BlockId, PlaneId, Ppn, TransactionId};
+use crate::sim::time::Time;
 use crate::work::{Class, Fifo, Kind, Task, Transaction};
+
+/// Idle time of a device, and whether garbage collection may use it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Idle {
+    /// Time at which the last idle time starts or has started. [`Time::NEVER`] before the first request.
+    from: Time,
+    /// True if garbage collection waits until a plane is at the hard threshold. See [`Device::hold_gc`].
+    is_held: bool,
+    /// True if garbage collection in this idle time waits for the end of a hold.
+    waits: bool,
+}
+
+impl Idle {
+    pub(super) const NONE: Idle = Idle { from: Time::NEVER, is_held: false, waits: false };
+}
 
 impl Device {
     /// Returns the scheduling class of garbage collection in a plane.
@@ -137,14 +153,32 @@ impl Device {
         }
     }
 
-    /// Makes garbage collection wait until a plane is at the hard threshold, or ends this. An array uses it to let few
-    /// members collect at the same time. The device must have processed all events up to the current time.
-    pub fn hold_gc(&mut self, held: bool) {
-        self.gc_is_held = held;
+    /// Makes garbage collection wait until a plane is at the hard threshold, or ends this, at `now`. An array uses it to
+    /// let few members collect at the same time. The device must have processed all events up to `now`.
+    ///
+    /// Idle time continues meanwhile, but garbage collection in idle time waits.
+    pub fn hold_gc(&mut self, now: Time, held: bool) {
+        debug_assert!(now >= self.now, "`now` is before the clock");
+        self.now = self.now.max(now);
+        self.dispatch.set_now(self.now);
+        let is_idle = self.outstanding() == 0 && self.idle.from <= self.now;
+        let is_collecting = (0..self.config.total_planes()).any(|plane| !self.jobs[PlaneId(plane)].is_idle());
+        let resumes = !held && is_idle && self.idle.waits;
+        (self.idle.is_held, self.idle.waits) = (held, held && is_idle && is_collecting);
+        // If it has come to rest in an earlier turn, it would find the same blocks again.
+        let background = self.config.gc.background.as_ref().filter(|_| resumes);
+        let until = background.map_or(BlockCount::Blocks(0), |background| background.until);
+        if !held {
+            self.jobs.iter_mut().for_each(|job| job.takes_turns = true);
+        }
         self.ftl.hold_gc(&self.config, held);
-        self.ftl.collect_below(&self.config, BlockCount::Blocks(0));
+        self.ftl.collect_below(&self.config, until);
         self.collect_all();
-        self.arm_background();
+    }
+
+    /// Returns `true` if garbage collection in idle time waits for the end of [`Device::hold_gc`].
+    pub fn waits_for_turn(&self) -> bool {
+        self.idle.waits && self.outstanding() == 0
     }
 
     /// Continues garbage collection in all planes.
@@ -161,20 +195,22 @@ impl Device {
     pub(super) fn arm_background(&mut self) {
         if let Some(background) = &self.config.gc.background
             && self.outstanding() == 0
-            && !self.gc_is_held
         {
-            self.set_timer(Timer::Background, self.now.later(background.idle.time()));
+            (self.idle.from, self.idle.waits) = (self.now.later(background.idle.time()), false);
+            self.set_timer(Timer::Background, self.idle.from);
         }
     }
 
-    /// Starts garbage collection in idle time, unless a request is outstanding.
+    /// Starts garbage collection in idle time, unless a request is outstanding. Waits for the end of a hold.
     pub(super) fn background_event(&mut self) {
         if let Some(background) = &self.config.gc.background
             && self.outstanding() == 0
-            && !self.gc_is_held
         {
-            self.ftl.collect_below(&self.config, background.until);
-            self.collect_all();
+            self.idle.waits = self.idle.is_held;
+            if !self.idle.waits {
+                self.ftl.collect_below(&self.config, background.until);
+                self.collect_all();
+            }
         }
     }
 
@@ -304,7 +340,10 @@ impl Device {
     /// Executes a chosen step. Returns `true` if the next one can be chosen at once.
     fn take_step(&mut self, plane: PlaneId, step: Step, class: Class) -> bool {
         self.journal_before_erase();
-        if !matches!(step, Step::Erase(_)) {
+        // A choice that was granted during a hold is made after it. Otherwise, turns that are shorter than a choice
+        // would never end one.
+        let is_kept = matches!(step, Step::Erase(_)) || (step == Step::Rest && self.idle.is_held);
+        if !is_kept {
             self.jobs[plane].granted = false;
         }
         let (kind, ppn, units) = match step {

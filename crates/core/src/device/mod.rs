@@ -56,6 +56,7 @@ use crate::sim::request::{Completion, Request};
 use crate::sim::table::Table;
 use crate::sim::time::Time;
 use crate::work::{Defect, Tasks, Transaction, Transactions};
+use gc::Idle;
 pub use saving::{Head, inspect_body, inspect_state};
 pub use size::{Needed, needed};
 use throttle::Throttle;
@@ -135,8 +136,8 @@ pub struct Device {
     jobs: Table<PlaneId, Job>,
     /// Number and duration of collections.
     collections: Collections,
-    /// True if garbage collection waits until a plane is at the hard threshold. See [`Device::hold_gc`].
-    gc_is_held: bool,
+    /// Idle time, for garbage collection.
+    idle: Idle,
     throttle: Option<Box<Throttle>>,
     /// The journal and the checkpoint, if the device has either or was recovered.
     durability: Option<Box<Durability>>,
@@ -189,7 +190,7 @@ impl Device {
             dispatch,
             jobs: Table::new(planes, Job::new(choices_take_time)),
             collections: Collections::new(planes, config.planes_per_package()),
-            gc_is_held: false,
+            idle: Idle::NONE,
             throttle: Throttle::new(&config).map(Box::new),
             durability: durability.map(Box::new),
             observers: Observers::new(&config, options.attribution, options.verify).map(Box::new),

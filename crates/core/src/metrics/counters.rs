@@ -488,6 +488,11 @@ impl Counters {
         self.moved.iter().sum()
     }
 
+    /// Returns a number that increases with each change of the units in flash.
+    pub fn changes_of_blocks(&self) -> u64 {
+        self.units_programmed + self.units_padded + self.units_invalidated + self.units_trimmed + self.blocks_erased
+    }
+
     /// Returns the number of pages programmed, for any cause.
     pub fn pages_programmed_total(&self) -> u64 {
         self.pages_programmed.iter().sum()

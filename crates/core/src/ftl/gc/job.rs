@@ -68,6 +68,10 @@ pub struct Job {
     /// True if a choice has been granted.
     pub granted: bool,
     requesting: bool,
+    /// True if garbage collection may be held (`Device::hold_gc`), so that it starts again and again in idle time.
+    pub takes_turns: bool,
+    /// Number of changes of the blocks when no victim was found in idle time.
+    found_none: Option<u64>,
 }
 
 impl Job {
@@ -276,6 +280,11 @@ impl Job {
         if !ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), Claim::Victim(self.in_hand(ftl, plane))) {
             return false;
         }
+        // Turns that are shorter than all choices of a device must not repeat those that found nothing.
+        let changes = self.takes_turns.then(|| ftl.counters.changes_of_blocks());
+        if is_background && changes.is_some() && self.found_none == changes {
+            return false;
+        }
         if self.asks && !std::mem::take(&mut self.granted) {
             self.requesting = true;
             return false;
@@ -283,7 +292,10 @@ impl Job {
         let least = room_to_leave(ftl, plane, in_hand);
         let region = ftl.blocks.region(plane, Role::Data);
         let gain = if is_background { shape.gain } else { 0 };
-        let Some(victim) = ftl.blocks.take_victim(region, least.max(gain)) else { return false };
+        let Some(victim) = ftl.blocks.take_victim(region, least.max(gain)) else {
+            self.found_none = changes.filter(|_| is_background);
+            return false;
+        };
         if is_background {
             ftl.blocks.move_for(victim, CopyCause::Background);
         }
