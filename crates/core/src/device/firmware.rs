@@ -86,6 +86,9 @@ impl Device {
         let (done, next) = cores.end(core, self.now);
         next.into_iter().for_each(|started| self.core_started(started));
         let Some(work) = done else { return };
+        if !matches!(work, Work::Clean(_)) {
+            self.note_progress();
+        }
         if work.request().is_some() {
             self.observe_request(work.request(), TimePart::Firmware);
         }

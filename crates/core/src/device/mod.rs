@@ -60,7 +60,7 @@ use gc::Idle;
 pub use saving::{Head, inspect_body, inspect_state};
 pub use size::{Needed, needed};
 use throttle::Throttle;
-use timers::Timer;
+use timers::{Quiet, Timer};
 
 /// Deliberate bugs, which show that the tests catch them. No option enables them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -145,6 +145,8 @@ pub struct Device {
     observers: Option<Box<Observers>>,
     /// Deferred calls.
     tasks: Tasks,
+    /// Events of timers since the last progress.
+    quiet: Quiet,
 }
 
 impl Device {
@@ -195,6 +197,7 @@ impl Device {
             durability: durability.map(Box::new),
             observers: Observers::new(&config, options.attribution, options.verify).map(Box::new),
             tasks: Tasks::new(defect),
+            quiet: Quiet::default(),
             ftl,
             array,
             options,
@@ -286,6 +289,7 @@ impl Device {
         debug_assert!(now >= self.now, "`now` is before the clock");
         self.now = self.now.max(now);
         self.dispatch.set_now(self.now);
+        self.note_progress();
         if self.durability.is_some() {
             self.collect_recovered();
         }
@@ -507,6 +511,7 @@ impl Device {
 
     /// Sends the completion of a request, which arrives at the host one host latency later.
     fn answer(&mut self, id: RequestId, by: TransactionId) {
+        self.note_progress();
         let finish = self.interface.finish_of(id, self.now);
         self.observe_answered(id, by, finish);
         self.interface.complete(id, finish);

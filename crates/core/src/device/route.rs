@@ -18,7 +18,12 @@ impl Device {
         debug_assert!(self.tasks.is_empty(), "a task is left over from the last event");
         self.now = at;
         self.dispatch.set_now(at);
-        match self.array.owner(resource) {
+        let owner = self.array.owner(resource);
+        match owner {
+            Owner::Other(number) => self.note_timer(Timer::of(number)),
+            Owner::Unit(_) | Owner::Channel(_) => self.note_progress(),
+        }
+        match owner {
             Owner::Unit(unit) => match self.array.unit_event(unit, at) {
                 Outcome::WantsChannel(rank) => dispatch::go_on(self, unit, rank),
                 Outcome::MemberOut(rank) => {

@@ -76,7 +76,45 @@ impl Timer {
     }
 }
 
+/// Number of events of timers without progress that are allowed in addition to one for each request, place in the
+/// queue, and plane.
+const QUIET_TIMERS: usize = 64;
+
+/// Number of consecutive events of timers without progress, in debug builds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Quiet(usize);
+
 impl Device {
+    /// Notes progress: an operation of the array, or a step of a request.
+    #[inline(always)]
+    pub(super) fn note_progress(&mut self) {
+        if cfg!(debug_assertions) {
+            self.quiet = Quiet(0);
+        }
+    }
+
+    /// Notes an event of a timer. In debug builds, fails if timers are set again and again although nothing changes.
+    #[inline(always)]
+    pub(super) fn note_timer(&mut self, timer: Timer) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        match timer {
+            // Each event moves a request on.
+            Timer::Link | Timer::Memory => self.note_progress(),
+            // Partial program units wait for units that a core is about to write.
+            Timer::Fill if self.interface.cores.as_deref().is_some_and(|cores| !cores.are_idle()) => {}
+            // Work of the cores is progress, except for the choice of a victim, which may find none.
+            Timer::Core(_) => self.quiet.0 += 1,
+            // Each event frees places, starts operations, or lets a write pass. If not, it must not be set again.
+            Timer::Completion | Timer::Fill | Timer::BufferIdle | Timer::Background | Timer::Throttle => {
+                self.quiet.0 += 1;
+            }
+        }
+        let most = QUIET_TIMERS + self.outstanding() + self.interface.depth() + self.config.total_planes() as usize;
+        assert!(self.quiet.0 <= most, "{timer:?} is set again without progress: {}", self.explain_stall());
+    }
+
     /// Sets the event of a timer and replaces its pending one.
     #[inline]
     pub(super) fn set_timer(&mut self, timer: Timer, at: Time) {

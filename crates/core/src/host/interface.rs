@@ -195,6 +195,11 @@ impl HostInterface {
         self.returning.push(Reverse(until));
     }
 
+    /// Returns the queue depth.
+    pub fn depth(&self) -> usize {
+        self.queue_depth
+    }
+
     /// Frees the queue slots of completions that have arrived at the host by `now`.
     pub fn free_places(&mut self, now: Time) {
         while self.returning.peek().is_some_and(|at| at.0 <= now) {
