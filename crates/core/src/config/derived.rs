@@ -280,11 +280,18 @@ impl DeviceConfig {
 
     /// Returns the maximum number of blocks for these units in `planes` consecutive planes, with a mapping scheme that
     /// merges blocks. All planes together have twice as many as the units fill, and two more.
+    ///
+    /// One of them is free when the units of another one are copied, in whole programs. That gains space only if they
+    /// take fewer programs than a block has, so a block of one program has to be without units.
     pub fn own_blocks(&self, planes: u32) -> u32 {
         let units = self.own_units_for(self.logical_units());
-        let full = units.div_ceil(u64::from(self.data_units_per_block()).max(1)) as u32;
-        let (count, all) = (if full > 0 { 2 * full + 2 } else { 0 }, self.total_planes().max(1));
-        count / all * planes + (count % all).min(planes)
+        let data = u64::from(self.data_units_per_block()).max(1);
+        let gaining = units / (data - u64::from(self.units_per_program()).min(data) + 1);
+        let full = (2 * units.div_ceil(data)).max(gaining);
+        let all = u64::from(self.total_planes().max(1));
+        let count = if units > 0 { full + 2 } else { 0 };
+        let count = count / all * u64::from(planes) + (count % all).min(u64::from(planes));
+        count.min(1 << 30) as u32
     }
 
     /// Returns the number of mapping units that the device maps: those of the host and its own.
