@@ -36,6 +36,7 @@ mod partial_transfer;
 mod pools;
 mod prewrite;
 mod queueing;
+mod reserve;
 mod sensitivity;
 mod serving;
 mod ssd;

@@ -540,6 +540,14 @@ impl Check<'_> {
         if let Some(why) = ruled_out.filter(|_| device.durability.trim_journal) {
             self.refuse("durability.trim_journal", true, why);
         }
+        let (room, least) = (device.journal_room(), 4 * u64::from(device.units_per_program()));
+        if device.durability.trim_journal && room < least && !device.merges_blocks() {
+            let what = format!(
+                "a mapping unit of the journal records {room} trims, must be {least} or more (4 for each mapping unit of \
+                 a program), so that a block can always be erased: increase geometry.mapping_unit"
+            );
+            self.refuse("durability.trim_journal", true, &what);
+        }
         if device.durability.map != MapMemory::Volatile {
             let name = if device.durability.map == MapMemory::Saved { "saved" } else { "non-volatile" };
             if let Some(why) = ruled_out {

@@ -4,6 +4,7 @@
 use super::{Device, Mutant};
 use crate::durability::account::Layout;
 use crate::durability::flash::FlashEvent;
+use crate::durability::is_home;
 use crate::ftl::mapping::Location;
 use crate::ftl::space::{BlockState, Claim, Role};
 use crate::metrics::attribution::Part as TimePart;
@@ -103,7 +104,8 @@ impl Device {
         }
         let journal = self.durability.as_mut().and_then(|durability| durability.journal.as_mut());
         let Some(journal) = journal.filter(|journal| !journal.is_writing()) else { return };
-        match journal.take(self.ftl.sequence, self.ftl.blocks.awaiting_erase()) {
+        let home = |lpn, block| is_home(&self.ftl, lpn, block);
+        match journal.take(self.ftl.sequence, self.ftl.blocks.awaiting_erase(), home) {
             Some(lpn) => self.write_own(lpn),
             None => self.end_journal_flushes(u64::MAX),
         }
@@ -215,13 +217,13 @@ impl Device {
     }
 
     /// Returns the claim of a unit of the journal on a plane without room for the host, if a block of the plane waits
-    /// only for this unit. The plane then has a block to reclaim after any power cut. Before the program ends, the unit
-    /// takes no space from others; afterwards, that block holds no newest version.
+    /// only for this unit, or for it and the next ones. The plane then has a block to reclaim after any power cut. Before
+    /// the programs end, they take no space from others; afterwards, that block holds no newest version.
     pub(super) fn freeing_of_journal(&self, plane: PlaneId) -> Option<Claim> {
         let journal = self.durability.as_ref()?.journal.as_ref()?;
-        let claim = self.freeing(plane, 1)?;
-        let gained = |block: BlockId| self.waits_for_one(plane, block) && journal.writes_all_of(block);
-        self.ftl.blocks.awaiting_erase().any(gained).then_some(claim)
+        let waiting = self.ftl.blocks.awaiting_erase().filter(|&block| self.waits_for_one(plane, block));
+        let programs = waiting.filter_map(|block| journal.programs_for(block)).min()?;
+        self.freeing(plane, programs)
     }
 
     /// Returns the claim of `programs` programs that together free a block of the plane, if there is room for them.

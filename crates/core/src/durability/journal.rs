@@ -216,8 +216,14 @@ impl Journal {
     }
 
     /// Selects the journal unit with the fewest needed records, and adds waiting records to it. Returns this unit, or
-    /// `None` if no records wait. `now` is the number of the last write or trim.
-    pub fn take(&mut self, now: u64, awaiting_erase: impl Iterator<Item = BlockId>) -> Option<Lpn> {
+    /// `None` if no records wait. `now` is the number of the last write or trim, and `home` returns `true` for blocks in
+    /// the plane of a unit.
+    pub fn take(
+        &mut self,
+        now: u64,
+        awaiting_erase: impl Iterator<Item = BlockId>,
+        home: impl Fn(Lpn, BlockId) -> bool,
+    ) -> Option<Lpn> {
         if self.waiting.is_empty() {
             return None;
         }
@@ -226,25 +232,27 @@ impl Journal {
         self.slots[slot as usize].retain(|&(lpn, sequence)| trims.get(Lpn(lpn)) == Some(Trim { sequence, slot }));
         self.slot = slot;
         self.writing = Some(Writing::default());
-        self.add(now, awaiting_erase);
+        self.add(now, awaiting_erase, home);
         Some(Lpn(self.first + slot))
     }
 
     /// Adds waiting records to the journal unit that is to be programmed, if it has room. Records of blocks that await
     /// their erase are first.
-    pub fn add(&mut self, now: u64, awaiting_erase: impl Iterator<Item = BlockId>) {
+    pub fn add(
+        &mut self,
+        now: u64,
+        awaiting_erase: impl Iterator<Item = BlockId>,
+        home: impl Fn(Lpn, BlockId) -> bool,
+    ) {
         let Some(mut writing) = self.writing.take() else { return };
         let slot = self.slot;
         let room = self.room.saturating_sub(self.slots[slot as usize].len());
-        let of_awaiting_erase = awaiting_erase.filter_map(|block| self.held.get(block));
-        let list = |held: &Held| self.waiting.list(held.first, held.waiting.min(room as u32));
-        let mut urgent: Vec<(u64, u32)> = of_awaiting_erase.flat_map(list).collect();
-        urgent.sort_unstable();
+        let urgent = self.urgent(room, awaiting_erase, |block| home(Lpn(self.first + slot), block));
         self.slots[slot as usize].reserve_exact(room.min(self.waiting.len()));
         let mut added = 0;
         for taken in 0..room {
             let next = match urgent.get(taken) {
-                Some(&(_, number)) => self.waiting.take(number),
+                Some(&number) => self.waiting.take(number),
                 None => self.waiting.take_first(),
             };
             let Some((Waiting { sequence, lpn, block }, next)) = next else { break };
@@ -269,9 +277,34 @@ impl Journal {
         self.writing = Some(writing);
     }
 
-    /// Returns `true` if all records that a block waits for are being written.
-    pub fn writes_all_of(&self, block: BlockId) -> bool {
-        self.held.get(block).is_some_and(|held| held.is_written)
+    /// Returns the numbers of the records of blocks that await their erase, in the order in which they are written. If
+    /// not all of them fit, the order is by block, so that one block after the other can be erased: first those for
+    /// which `home` returns `true`, and those with few records.
+    fn urgent(
+        &self,
+        room: usize,
+        awaiting_erase: impl Iterator<Item = BlockId>,
+        home: impl Fn(BlockId) -> bool,
+    ) -> Vec<u32> {
+        let blocks: Vec<(BlockId, Held)> =
+            awaiting_erase.filter_map(|block| Some((block, *self.held.get(block)?))).collect();
+        let all: usize = blocks.iter().map(|(_, held)| held.waiting as usize).sum();
+        let list = |held: &Held| self.waiting.list(held.first, held.waiting.min(room as u32)).collect::<Vec<_>>();
+        let mut urgent: Vec<((bool, u32, u32), u64, u32)> = Vec::with_capacity(all.min(room));
+        for (block, held) in &blocks {
+            let order = if all > room { (!home(*block), held.waiting, block.0) } else { (false, 0, 0) };
+            urgent.extend(list(held).into_iter().map(|(sequence, number)| (order, sequence, number)));
+        }
+        urgent.sort_unstable();
+        urgent.into_iter().map(|(.., number)| number).collect()
+    }
+
+    /// Returns the number of programs after which a block waits for no record: that of the unit that is being written,
+    /// and those of the units after it. `None` if the block waits for no record.
+    pub fn programs_for(&self, block: BlockId) -> Option<u32> {
+        let held = self.held.get(block).filter(|held| held.waiting > 0 || held.is_written)?;
+        // A unit with the fewest needed records is half empty.
+        Some(1 + held.waiting.div_ceil((self.room as u32 / 2).max(1)))
     }
 
     /// Adds the record of a trim. `block` holds the trimmed data, or is `NONE`. Returns `true` if it is the first

@@ -98,7 +98,7 @@ impl Durability {
     /// Adds waiting records to the journal unit that waits for room, because a block may wait for them.
     pub fn add_to_journal(&mut self, ftl: &Ftl) {
         if let Some(journal) = &mut self.journal {
-            journal.add(ftl.sequence, ftl.blocks.awaiting_erase());
+            journal.add(ftl.sequence, ftl.blocks.awaiting_erase(), |lpn, block| is_home(ftl, lpn, block));
         }
     }
 
@@ -147,6 +147,11 @@ impl Durability {
     }
 }
 
+/// Returns `true` if a unit may be written to the plane of a block without being a guest there.
+pub fn is_home(ftl: &Ftl, lpn: Lpn, block: BlockId) -> bool {
+    ftl.shape().hooks.places || ftl.home(lpn).is_none_or(|home| home == ftl.blocks.plane_of(block))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,7 +175,7 @@ mod tests {
 
         let journal = durability.journal.as_mut().unwrap();
         assert!(journal.flush(RequestId(0), 1));
-        let unit = journal.take(1, ftl.blocks.awaiting_erase());
+        let unit = journal.take(1, ftl.blocks.awaiting_erase(), |_, _| true);
         assert_eq!(unit, journal.units().next());
         let page = journal.page(unit.unwrap().0).unwrap();
         assert_eq!(Journal::records(&page), Some(vec![(0, 1)]));
