@@ -110,6 +110,8 @@ pub struct Load {
     hot_units: u64,
     /// Longest pause between requests, in microseconds.
     pub pause: u64,
+    /// True if all units are written first, in functional mode.
+    pub fill: bool,
     /// Number of operations in functional mode, before the timed ones.
     pub functional: u64,
     pub timed: u64,
@@ -331,6 +333,40 @@ impl Case {
         case
     }
 
+    /// Draws a full device with the highest capacity that is accepted, the lowest thresholds, and any combination of
+    /// claims on its reserve: own units, faults, migrations, pools, and blind copies.
+    pub fn edge(seed: u64) -> Case {
+        let scheme = [Scheme::Dftl, Scheme::Page, Scheme::Dftl, Scheme::Logs, Scheme::Page, Scheme::Block];
+        let scheme = scheme[(seed % 6) as usize];
+        let own: &[More] = if (seed / 6).is_multiple_of(3) { &[] } else { &[few_faults] };
+        let more = match seed / 18 % 4 {
+            0 if !scheme.has_blocks() => [&[wear as More], own].concat(),
+            1 if !scheme.has_blocks() => [&[pools as More], own].concat(),
+            _ => own.to_vec(),
+        };
+        let mut case = Case::draw(seed, false, scheme, &more);
+        let rng = &mut Rng::new(seed, "model/edge");
+        case.overrides.retain(|text| !text.starts_with("gc.background="));
+        if one_in(rng, 2) {
+            case.overrides.extend(["gc.soft_threshold=1", "gc.hard_threshold=0"].map(str::to_owned));
+        }
+        let own = own_units(rng, &case.overrides);
+        case.overrides = (0..=own.len()).find_map(|dropped| full_with(&case.overrides, &own[dropped..])).unwrap();
+        let trims = *pick(rng, &[1, 5, 20]);
+        case.load = Load {
+            weights: Operation::ALL.map(|operation| match operation {
+                Operation::Write => 10,
+                Operation::Trim => trims,
+                Operation::Flush => u64::from(trims == 1),
+                _ => 1,
+            }),
+            fill: true,
+            functional: if one_in(rng, 2) { 0 } else { between(rng, 1, 2000) },
+            ..case.load
+        };
+        case
+    }
+
     fn with_capacity(seed: u64, full: bool, scheme: Scheme) -> Case {
         Case::draw(seed, full, scheme, &[])
     }
@@ -407,6 +443,7 @@ impl Load {
             hot: *pick(rng, &[0, 50, 95]),
             hot_units: between(rng, 1, 12),
             pause: *pick(rng, &[0, 0, 50, 2000]),
+            fill: false,
             functional: if one_in(rng, 3) { 0 } else { between(rng, 1, 4000) },
             timed: between(rng, 200, 2500),
             watch: one_in(rng, 8),
@@ -721,6 +758,45 @@ fn active(rng: &mut Rng, overrides: &mut Vec<String>) {
         let blocks = *pick(rng, &[1, most.div_ceil(2), most]);
         overrides.push(format!("allocation.dynamic.active_blocks={blocks}"));
     }
+}
+
+/// Draws failure rates: none, or few.
+fn few_faults(rng: &mut Rng, overrides: &mut Vec<String>) {
+    overrides.push(format!("faults.factory_bad={}", pick(rng, &["0", "0", "1"])));
+    overrides.push(format!("faults.program_rate={}", pick(rng, &["0.0", "0.0", "0.0005", "0.003"])));
+    overrides.push(format!("faults.erase_rate={}", pick(rng, &["0.0", "0.0", "0.01"])));
+    let blocks = device_config(overrides).geometry.blocks;
+    overrides.push(format!("geometry.blocks={}", blocks + 4));
+}
+
+/// Draws a checkpoint, a journal of trims, or both.
+fn own_units(rng: &mut Rng, overrides: &[String]) -> Vec<String> {
+    let mut own = Vec::new();
+    if one_in(rng, 2) {
+        own.push(format!("durability.checkpoint={}B", between(rng, 1, 40) * device_config(overrides).unit_bytes()));
+    }
+    if !one_in(rng, 4) {
+        own.push("durability.trim_journal=true".to_owned());
+    }
+    own
+}
+
+/// Returns the options of a device with these units of its own and the highest capacity that is accepted, or `None` if
+/// it is refused.
+fn full_with(overrides: &[String], own: &[String]) -> Option<Vec<String>> {
+    let config = device_config(overrides);
+    let mut all = [overrides, own].concat();
+    let parse = |all: &[String], bytes: u64| {
+        from_toml(BASE, "test.toml", &[all, &[format!("capacity.logical={bytes}B")]].concat())
+    };
+    let small = [config.logical_bytes() / 4, config.logical_bytes()].into_iter();
+    let config = small.into_iter().find_map(|bytes| parse(&all, bytes).ok())?;
+    // A recovery may need further blocks.
+    let (most, block) = (config.max_logical_units(), u64::from(config.data_units_per_block()));
+    let sizes = (0..32).map_while(|blocks| most.checked_sub(blocks * block)).map(|units| units * config.unit_bytes());
+    let bytes = sizes.into_iter().find(|bytes| *bytes > 0 && parse(&all, *bytes).is_ok())?;
+    all.push(format!("capacity.logical={bytes}B"));
+    Some(all)
 }
 
 /// Draws failure rates: none, low ones, or such that the device soon becomes read-only.

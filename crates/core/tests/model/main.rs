@@ -218,6 +218,15 @@ fn logical_pages_in_a_buffer_change_no_answer() {
     }
 }
 
+/// Each kind of claim on free blocks, and all of them together, on devices that are as full as they may be:
+/// docs/model/gc.md has the table of claims and reserves.
+#[test]
+fn a_full_device_at_its_limit_loses_no_request() {
+    for seed in seeds(cases(1)) {
+        assert_passes(&Case::edge(seed));
+    }
+}
+
 /// Repeats cases that only soak runs have found.
 #[test]
 fn cases_that_once_failed_pass() {
