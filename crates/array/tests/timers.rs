@@ -95,7 +95,8 @@ impl Bench {
         self.quiet = if seen == self.seen { self.quiet + 1 } else { 0 };
         self.seen = seen;
         self.events += 1;
-        if self.quiet > 3_000 || self.events > 3_000_000 {
+        // A write waits for firmware of 1 ms for each of its units, and checks every `fill_timeout` whether it is full.
+        if self.quiet > 100_000 || self.events > 10_000_000 {
             return Err(format!("{} events without progress, at {:?}: {}", self.quiet, at, self.array.explain_stall()));
         }
         Ok(())
