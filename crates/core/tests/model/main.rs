@@ -222,7 +222,7 @@ fn logical_pages_in_a_buffer_change_no_answer() {
 /// docs/model/gc.md has the table of claims and reserves.
 #[test]
 fn a_full_device_at_its_limit_loses_no_request() {
-    for seed in seeds(cases(1)) {
+    for seed in seeds(cases(2)) {
         assert_passes(&Case::edge(seed));
     }
 }
