@@ -32,7 +32,7 @@ impl Rebuilding {
 /// Turns of the members.
 ///
 /// A round without any event of a member would repeat itself until the next event, so the turns of all members up to
-/// the window of that event are passed at once. The number of turns is therefore bounded by the number of events.
+/// the window with this event are passed at once. The number of turns is therefore bounded by the number of events.
 #[derive(Clone, Copy, Debug)]
 pub struct Turns {
     pub options: Staggered,

@@ -163,7 +163,7 @@ fn arrays_with_timers_come_to_rest() {
     }
 }
 
-/// Turns that are shorter than the idle time do not start it anew.
+/// Turns that are shorter than the idle time do not restart it.
 #[test]
 fn short_turns_end_with_the_work() {
     let options = "level = 0\ndevice = \"tiny\"\ncount = 2\ngc = { staggered = { window = \"1us\", members = 1 } }";

@@ -50,8 +50,8 @@ enum Command {
     /// Simulate a workload on a device and report the results
     ///
     /// Ctrl-C or SIGTERM ends a run within 5 seconds: outstanding requests complete, unless they take too long, and the
-    /// result is marked as incomplete. A second Ctrl-C stops at once. Exit status: 0 for success, 1 for a failure, 2 for
-    /// invalid arguments or input, 130 after Ctrl-C, 143 after SIGTERM.
+    /// result is marked as incomplete. A second Ctrl-C stops at once. Exit status: 0 for success, 1 for a failure, 2
+    /// for invalid arguments or input, 130 after Ctrl-C, 143 after SIGTERM.
     Run(Box<run::RunArgs>),
     #[command(flatten)]
     Live(live::Command),

@@ -42,12 +42,12 @@ pub enum RunError {
         /// Reason why the other requests did not complete.
         stall: String,
     },
-    /// Nothing completes although requests wait or events continue, which is a defect of the model.
+    /// A run without progress although requests wait or events continue, which is a defect of the model.
     #[error("no request and no flash operation has completed for {reason}: {stall}")]
     Stuck {
         /// Number of events or simulated time without progress.
         reason: String,
-        /// What waits for what.
+        /// Operations that wait, and the reasons.
         stall: String,
     },
     /// The device did more work than it can, which is a defect of the model.
@@ -708,7 +708,10 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         if self.stopped {
             self.must_end(watcher);
         }
-        self.watchdog.check(self.ssd, self.seen.completed, reached, until)
+        match self.watchdog.check(self.ssd, self.seen.completed, reached, until) {
+            Some(reason) => Err(RunError::Stuck { reason, stall: self.ssd.explain_stall() }),
+            None => Ok(()),
+        }
     }
 
     /// Advances to `until` or the next completion, and takes the samples that are due before. The clock does not

@@ -46,8 +46,8 @@ pub trait Ssd {
     /// the last event, so that stopping here changes nothing. Returns the time up to which everything has happened.
     fn run_to_completion(&mut self, until: Time) -> Time;
 
-    /// Does the same as [`Ssd::run_to_completion`], but returns `None` after about `events` events without a completion,
-    /// so that the caller can check for progress before it continues with the same `until`.
+    /// Does the same as [`Ssd::run_to_completion`], but returns `None` after about `events` events without a
+    /// completion, so that the caller can check for progress before it continues with the same `until`.
     fn run_some(&mut self, until: Time, _events: u32) -> Option<Time> {
         Some(self.run_to_completion(until))
     }

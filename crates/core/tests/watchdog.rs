@@ -138,7 +138,7 @@ fn idle_time_and_flash_operations_are_progress() {
     let mut ssd = Spinning::new(Time::from_us(30), 3);
     run(&mut ssd, "rw=read bs=4k iodepth=1 thinktime=40s number_ios=9", &mut NoWatcher).unwrap_err();
     assert!((3_333..7_000).contains(&ssd.events), "{}", ssd.events);
-    // Flash operations let the run go on, until the user ends it.
+    // Flash operations let the run continue until the user ends it.
     let mut ssd = Spinning { operations: 1, ..Spinning::new(Time::from_us(30), 3) };
     let mut watcher = Ends { reports: 4_000, waits: false };
     let outcome = run(&mut ssd, "rw=read bs=4k iodepth=1 number_ios=9", &mut watcher).unwrap();

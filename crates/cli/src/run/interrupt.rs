@@ -1,5 +1,5 @@
-//! Handling of Ctrl-C, SIGTERM and SIGHUP: the first signal requests an orderly end, the second exits at once. A run has
-//! five seconds for its orderly end.
+//! Handling of Ctrl-C, SIGTERM and SIGHUP: the first signal requests an orderly end, the second exits at once. A run
+//! has five seconds for its orderly end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

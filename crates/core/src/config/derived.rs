@@ -281,8 +281,8 @@ impl DeviceConfig {
     /// Returns the maximum number of blocks for these units in `planes` consecutive planes, with a mapping scheme that
     /// merges blocks. All planes together have twice as many as the units fill, and two more.
     ///
-    /// One of them is free when the units of another one are copied, in whole programs. That gains space only if they
-    /// take fewer programs than a block has, so a block of one program has to be without units.
+    /// The units of a block are copied in whole programs, which gains space only if they take fewer programs than a
+    /// block has. So a block of one program has to be without units.
     pub fn own_blocks(&self, planes: u32) -> u32 {
         let units = self.own_units_for(self.logical_units());
         let data = u64::from(self.data_units_per_block()).max(1);

@@ -14,21 +14,6 @@ use crate::sim::id::{BlockId, PlaneId, Ppn, TransactionId};
 use crate::sim::time::Time;
 use crate::work::{Class, Fifo, Kind, Task, Transaction};
 
-/// Idle time of a device, and whether garbage collection may use it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Idle {
-    /// Time at which the last idle time starts or has started. [`Time::NEVER`] before the first request.
-    from: Time,
-    /// True if garbage collection waits until a plane is at the hard threshold. See [`Device::hold_gc`].
-    is_held: bool,
-    /// True if garbage collection in this idle time waits for the end of a hold.
-    waits: bool,
-}
-
-impl Idle {
-    pub(super) const NONE: Idle = Idle { from: Time::NEVER, is_held: false, waits: false };
-}
-
 impl Device {
     /// Returns the scheduling class of garbage collection in a plane.
     pub(super) fn gc_class(&self, plane: PlaneId) -> Class {
@@ -153,10 +138,10 @@ impl Device {
         }
     }
 
-    /// Makes garbage collection wait until a plane is at the hard threshold, or ends this, at `now`. An array uses it to
-    /// let few members collect at the same time. The device must have processed all events up to `now`.
+    /// Makes garbage collection wait until a plane is at the hard threshold, or ends this, at `now`. An array uses it
+    /// to let few members collect at the same time. The device must have processed all events up to `now`.
     ///
-    /// Idle time continues meanwhile, but garbage collection in idle time waits.
+    /// Idle time continues during a hold, but garbage collection in idle time waits.
     pub fn hold_gc(&mut self, now: Time, held: bool) {
         debug_assert!(now >= self.now, "`now` is before the clock");
         self.now = self.now.max(now);

@@ -217,8 +217,8 @@ impl Device {
     }
 
     /// Returns the claim of a unit of the journal on a plane without room for the host, if a block of the plane waits
-    /// only for this unit, or for it and the next ones. The plane then has a block to reclaim after any power cut. Before
-    /// the programs end, they take no space from others; afterwards, that block holds no newest version.
+    /// only for this unit, or for it and the next ones. The plane then has a block to reclaim after any power cut.
+    /// Before the programs end, they take no space from others; afterwards, that block holds no newest version.
     pub(super) fn freeing_of_journal(&self, plane: PlaneId) -> Option<Claim> {
         let journal = self.durability.as_ref()?.journal.as_ref()?;
         let waiting = self.ftl.blocks.awaiting_erase().filter(|&block| self.waits_for_one(plane, block));

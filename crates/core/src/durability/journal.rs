@@ -216,8 +216,8 @@ impl Journal {
     }
 
     /// Selects the journal unit with the fewest needed records, and adds waiting records to it. Returns this unit, or
-    /// `None` if no records wait. `now` is the number of the last write or trim, and `home` returns `true` for blocks in
-    /// the plane of a unit.
+    /// `None` if no records wait. `now` is the number of the last write or trim, and `home` returns `true` for blocks
+    /// in the plane of a unit.
     pub fn take(
         &mut self,
         now: u64,

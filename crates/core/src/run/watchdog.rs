@@ -1,6 +1,5 @@
 //! Watchdog: ends a run in which nothing completes although a request waits.
 
-use super::RunError;
 use crate::sim::time::Time;
 use crate::ssd::Ssd;
 
@@ -45,7 +44,7 @@ impl Watchdog {
     }
 
     /// Checks for progress, after [`EVENTS`] events, or when all events up to `reached` were processed. The run loop
-    /// submits nothing before `until`.
+    /// submits nothing before `until`. Returns the time or the events without progress if there are too many.
     #[cold]
     pub(super) fn check<S: Ssd + ?Sized>(
         &mut self,
@@ -53,7 +52,7 @@ impl Watchdog {
         completed: u64,
         reached: Option<Time>,
         until: Time,
-    ) -> Result<(), RunError> {
+    ) -> Option<String> {
         let (now, waits) = (ssd.now().max(reached.unwrap_or_default()), ssd.outstanding() > 0);
         let seen = (ssd.flash_operations(), completed);
         self.events += if reached.is_none() { u64::from(EVENTS) } else { 0 };
@@ -65,13 +64,11 @@ impl Watchdog {
         // Without a request, nothing has to be checked before the next one.
         self.at = if waits { self.since } else { now.max(until) }.later(most);
         let quiet = now.since(self.since);
-        let reason = if self.events >= MOST_EVENTS {
-            format!("{} events", self.events)
-        } else if waits && quiet >= most {
+        if self.events >= MOST_EVENTS {
+            return Some(format!("{} events", self.events));
+        }
+        (waits && quiet >= most).then(|| {
             format!("{} s of simulated time, of which the longest step takes {} s", quiet.as_s(), longest.as_s())
-        } else {
-            return Ok(());
-        };
-        Err(RunError::Stuck { reason, stall: ssd.explain_stall() })
+        })
     }
 }
