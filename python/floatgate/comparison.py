@@ -186,7 +186,8 @@ def compare(results: Iterable[Result] | Mapping[str, Group]) -> Comparison:
     Examples
     --------
     >>> devices = {victim: device.with_options({"gc.victim": victim}) for victim in ("greedy", "fifo")}
-    >>> runs = {name: [fg.run(device, workload, seed=seed) for seed in (1, 2, 3)] for name, device in devices.items()}
+    >>> steady = {"precondition": "steady"}
+    >>> runs = {name: [fg.run(devices[name], workload, seed=seed, **steady) for seed in (1, 2, 3)] for name in devices}
     >>> fg.compare(runs)
     <floatgate.Comparison of greedy, fifo>
     """

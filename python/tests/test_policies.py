@@ -355,7 +355,7 @@ def test_results_identify_the_policy(tmp_path):
     assert device.policies == {"gc.victim": Random}
     external = device.config["gc"]["victim"]["external"]
     assert external == {"name": "test-random", "source": Random._source_digest, "options": {"share": 0.5}}
-    result = fg.run(device, MIXED)
+    result = fg.run(device, MIXED, warn=False)
     assert result.summary.config["gc"]["victim"]["external"] == external
     assert result.summary.config_digest == device.digest
     assert result.label == "tiny gc.victim=test-random gc.victim.external.options.share=0.5"
@@ -731,7 +731,7 @@ def test_device_files_name_policies(tmp_path, command):
     assert device.policies == {"gc.victim": Greedy}
     assert device == fg.Device("tiny", {"gc.victim": "test-greedy"})
     assert fg.Device.from_toml(device.to_toml()) == device
-    fg.run(device, MIXED)
+    fg.run(device, MIXED, warn=False)
 
     said = command("run", place, MIXED, status=2)
     assert "gc.victim: `test-greedy` is not a built-in policy" in said

@@ -212,7 +212,7 @@ def test_notebook_output(result):
 
 def test_labels_contain_the_changes():
     device = fg.Device("tiny", {"gc.victim": "fifo", "geometry.channels": 4})
-    assert fg.run(device, "rw=read number_ios=10").label == "tiny geometry.channels=4 gc.victim=fifo"
+    assert fg.run(device, "rw=read number_ios=10", warn=False).label == "tiny geometry.channels=4 gc.victim=fifo"
 
 
 def test_progress_is_reported():

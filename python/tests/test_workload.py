@@ -38,7 +38,8 @@ def test_every_option_reaches_the_reader(trace):
         "devices": "merge", "limit": 100, "sort_window": 5, "skip_bad_lines": 3, "offset": "1MiB", "size": "50%",
         "start": "1ms", "name": "db",
     }  # fmt: skip
-    result = fg.run("tiny", fg.Trace(trace, **options))
+    with pytest.warns(fg.FloatgateWarning, match="arrivals outran completions"):
+        result = fg.run("tiny", fg.Trace(trace, **options))
     assert result.summary.requests.all.count == 100
     with pytest.raises(fg.TraceError, match="action"):
         fg.Trace(trace, action="X")
