@@ -94,8 +94,8 @@ impl DeviceSpec {
         let array = load(&self.overrides)?;
         let plain = if self.overrides.is_empty() { None } else { load(&[]).ok() };
         let plain_digest = plain.as_ref().unwrap_or(&array).digest();
-        let config = array.as_one_ssd();
-        Ok(Chosen { spec: self.clone(), config, array: Some(Box::new(array)), plain_digest, base: None })
+        let (config, plain) = (array.as_one_ssd(), plain.map(|plain| plain.as_one_ssd()));
+        Ok(Chosen { spec: self.clone(), config, plain, array: Some(Box::new(array)), plain_digest, base: None })
     }
 
     fn load_with(
@@ -107,7 +107,7 @@ impl DeviceSpec {
         // If the file is invalid without the overrides, the digest is that of the device with overrides.
         let plain = if self.overrides.is_empty() { None } else { load(&[]).ok() };
         let plain_digest = plain.as_ref().unwrap_or(&config).digest();
-        Ok(Chosen { spec: self.clone(), config, array: None, plain_digest, base })
+        Ok(Chosen { spec: self.clone(), config, plain, array: None, plain_digest, base })
     }
 }
 
@@ -118,6 +118,8 @@ pub struct Chosen {
     pub spec: DeviceSpec,
     /// Configuration with overrides. For an array: an SSD with the flash of all members.
     pub config: DeviceConfig,
+    /// Configuration without overrides. `None` if there are none, or if it is invalid.
+    pub plain: Option<DeviceConfig>,
     /// Array, if the device is one.
     pub array: Option<Box<ArrayConfig>>,
     /// Digest of the device without overrides.

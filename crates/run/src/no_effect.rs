@@ -7,7 +7,7 @@ use floatgate_core::config::{DeviceConfig, Figure};
 use floatgate_core::metrics::summary::Summary;
 use floatgate_core::sim::time::Time;
 
-use crate::chosen::{Chosen, DeviceSpec};
+use crate::chosen::Chosen;
 use crate::workload::Workload;
 
 /// Options that need an event.
@@ -94,13 +94,10 @@ fn has_worked_before(summary: &Summary) -> bool {
 /// unknown.
 pub fn lines(chosen: &Chosen, workload: &Workload, summary: &Summary) -> Vec<String> {
     let has_ramp = workload.sources.iter().any(|source| source.measure_from() > Time::ZERO);
-    if chosen.spec.overrides.is_empty() || summary.requests.all.count == 0 || has_ramp {
+    let Some(plain) = chosen.plain.as_ref().filter(|_| summary.requests.all.count > 0 && !has_ramp) else {
         return Vec::new();
-    }
-    // If the device is invalid without the overrides, they cannot be left out, and the difference is unknown.
-    let plain = DeviceSpec { overrides: Vec::new(), ..chosen.spec.clone() };
-    let Ok(plain) = plain.load() else { return Vec::new() };
-    let changed = changed(&plain.config, &chosen.config);
+    };
+    let changed = changed(plain, &chosen.config);
     let of_rule = |rule: &'static Rule| {
         let idle = !(rule.happened)(summary);
         let options = rule.options.iter().filter(move |_| idle);
