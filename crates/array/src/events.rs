@@ -47,6 +47,10 @@ impl SsdArray {
                 self.fire();
             }
         }
+        // The time of the next event must be known, because callers take no event for the end.
+        if self.ready != 0 && self.due.first().0 > self.now {
+            self.settle();
+        }
         None
     }
 
