@@ -287,6 +287,7 @@ impl Device {
             };
             for _ in victims..self.ftl.counters.victims {
                 self.collections.start(self.now);
+                self.note_progress();
             }
             let class = self.class_of_job(plane, is_urgent);
             // An idle job may be needed again by the tasks of this step.

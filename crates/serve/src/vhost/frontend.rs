@@ -129,8 +129,8 @@ pub struct Frontend {
     roster: Option<Roster>,
 }
 
-/// Drops all clients after a power cut, because their outstanding requests will not be replied to. Clients reconnect and
-/// repeat them.
+/// Drops all clients after a power cut, because their outstanding requests will not be replied to. Clients reconnect
+/// and repeat them.
 fn part_after_cut(
     engine: &Engine,
     known: &mut u64,
