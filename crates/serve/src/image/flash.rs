@@ -133,13 +133,13 @@ impl Flash {
             header.write(&mut *disk)?;
         }
         let size = disk.size()?;
-        let is_short = |end: u64| match size < end {
-            true => Err(ImageError::Damaged(format!("the file is truncated: {size} of {end} bytes"))),
-            false => Ok(()),
+        let check_size = |end: u64| {
+            let text = || format!("the file is truncated: {size} of {end} bytes");
+            if size < end { Err(ImageError::Damaged(text())) } else { Ok(()) }
         };
-        is_short(layout.end())?;
+        check_size(layout.end())?;
         let (state, damaged) = State::read(&mut *disk)?;
-        is_short(layout.saved(state.saved))?;
+        check_size(layout.saved(state.saved))?;
         let mut flash = Flash::over(disk, layout, state);
         flash.repaired = damaged + u64::from(is_damaged);
         Ok(flash)

@@ -108,15 +108,14 @@ impl Note {
         if uses == expected || (self.is_starting && uses + 1 == expected) {
             return Ok(());
         }
-        let text = match uses < expected {
-            true => format!(
+        let text = if uses < expected {
+            format!(
                 "member-{member} is older than the other members ({uses} of {expected} uses); restore the newer file, \
                  or {}",
                 rebuild(&[member as u32])
-            ),
-            false => {
-                format!("{NOTE} is older than member-{member} ({expected} of {uses} uses); restore the newer file")
-            }
+            )
+        } else {
+            format!("{NOTE} is older than member-{member} ({expected} of {uses} uses); restore the newer file")
         };
         Err(ImageError::Array(text))
     }

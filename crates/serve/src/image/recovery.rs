@@ -197,10 +197,12 @@ impl Opened {
         store.salvages = salvages;
         let state = *store.flash.state();
         let is_same_boot = boot() == Some(state.boot);
-        let ending = match is_same_boot {
-            _ if state.is_clean => Ending::Shutdown,
-            true => Ending::Kill,
-            false => Ending::Crash,
+        let ending = if state.is_clean {
+            Ending::Shutdown
+        } else if is_same_boot {
+            Ending::Kill
+        } else {
+            Ending::Crash
         };
         let (device, recovered) = store.recover(config, options, ending, !is_same_boot)?;
         store.use_file(false)?;
