@@ -106,10 +106,15 @@ impl Inspector<'_> {
         }
         let (start, _) = self.flash.layout.block(block);
         let bytes = units * SLOT;
+        let is_hole = self.flash.disk.data_after(start)? >= start + bytes as u64;
+        if is_hole && self.flash.entries[block as usize].is_empty() {
+            self.flash.next[block as usize] = 0;
+            return Ok(());
+        }
         self.states.clear();
         self.slots.clear();
         self.slots.resize(bytes, 0);
-        if self.flash.disk.data_after(start)? < start + bytes as u64 {
+        if !is_hole {
             self.flash.disk.read(start, &mut self.slots)?;
             if self.ending == Ending::Crash {
                 self.adopt_erases(block)?;
@@ -283,11 +288,12 @@ impl Inspector<'_> {
             if *state != SlotState::Erased {
                 next = index as u32 + 1;
             }
-            let ppn = first + index as u32;
-            let torn = encode(SlotState::Torn, ppn, entry.erases);
-            let becomes_torn = *state == SlotState::Torn || (is_lost && self.salvages);
-            if becomes_torn && self.slots[index * SLOT..(index + 1) * SLOT] != torn {
-                self.flash.disk.write(self.flash.layout.slot(ppn), &torn)?;
+            if *state == SlotState::Torn || (is_lost && self.salvages) {
+                let ppn = first + index as u32;
+                let torn = encode(SlotState::Torn, ppn, entry.erases);
+                if self.slots[index * SLOT..(index + 1) * SLOT] != torn {
+                    self.flash.disk.write(self.flash.layout.slot(ppn), &torn)?;
+                }
             }
         }
         if self.ending == Ending::Shutdown && next > entry.programmed {

@@ -163,6 +163,11 @@ pub struct BlockEntry {
 }
 
 impl BlockEntry {
+    /// Returns `true` if the block has no records, and no erase of it has to be completed.
+    pub fn is_empty(self) -> bool {
+        self.programmed == 0 && self.mark != Mark::Erasing
+    }
+
     /// Encodes the entry.
     pub fn value(self) -> Value {
         let mut value = [0; VALUE];
