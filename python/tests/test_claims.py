@@ -53,8 +53,8 @@ def test_the_table_of_the_model_agrees_with_the_schema(root, features, choices):
     rows = {row["name"]: row for row in features["row"]}
     assert list(cells) == list(rows)
     for name, row in rows.items():
-        told = plain(cells[name])
-        assert not told.startswith("no"), name
+        shown = plain(cells[name])
+        assert not shown.startswith("no"), name
         if "page" in row:
             assert f"({row['page']})" in cells[name]
             continue
@@ -64,14 +64,14 @@ def test_the_table_of_the_model_agrees_with_the_schema(root, features, choices):
         labels = row.get("choices", {})
         assert set(labels) <= known, f"{name}: {row['options'][0]} has no such choice"
         for label in labels.values():
-            assert label in told, f"{name}: {label}"
+            assert label in shown, f"{name}: {label}"
         if row.get("all"):
-            assert told == ", ".join(labels.values())
+            assert shown == ", ".join(labels.values())
             # The template in the schema for schemes of other programs is not a scheme.
             assert set(labels) == {choice for choice in known if choice != "external"}
         if "counted" in row:
             assert sum(bool(re.fullmatch(row["counted"], choice)) for choice in known) == row["count"], name
-            assert row["shown"] in told
+            assert row["shown"] in shown
 
 
 def test_the_schema_has_nothing_that_is_called_missing(features, choices):
@@ -85,9 +85,9 @@ def test_the_schema_has_nothing_that_is_called_missing(features, choices):
 
 
 def test_pages_call_missing_what_the_data_file_does(root, features):
-    told = " ".join(section(root, "faq.md", "### What is not modeled?").split())
+    shown = " ".join(section(root, "faq.md", "### What is not modeled?").split())
     listed = [feature["faq"] for feature in features["missing"] if "faq" in feature]
-    assert told.startswith(f"Among others: {', '.join(listed[:-1])} and {listed[-1]}. ")
+    assert shown.startswith(f"Among others: {', '.join(listed[:-1])} and {listed[-1]}. ")
     titles = re.findall(
         r"^- \*\*(.*?)\*\*", section(root, "simulators.md", "## What Floatgate does not have"), re.MULTILINE
     )

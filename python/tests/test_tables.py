@@ -128,7 +128,7 @@ def test_damaged_tables_of_a_result_are_errors(name, stored, bounded):
             except fg.ResultError:
                 refused += 1
             else:
-                # What changed is not data, such as statistics.
+                # The damage hit no data, but statistics, for example.
                 assert found.num_rows == expected.num_rows
     finally:
         path.write_bytes(content)
