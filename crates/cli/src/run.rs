@@ -109,7 +109,7 @@ pub struct DetailArgs {
     ///
     /// Requests are in the order of completion. The columns are the number, stream, operation, status, address and
     /// length of the request, its arrival, start and completion, and the parts of its latency. During the run, the
-    /// files in DIR are named *.partial. See docs/reference/requests.md.
+    /// files in DIR are named NAME.*.partial. See docs/reference/requests.md.
     #[arg(long, value_name = "FORMAT")]
     requests: Option<Requests>,
     /// Length of the windows of simulated time in DIR/series.parquet, such as 10ms

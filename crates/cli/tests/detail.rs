@@ -659,7 +659,7 @@ fn ctrl_c_works_between_two_requests() {
     let bench = Bench::new();
     let run = ["run", "tlc-nvme", "rw=randread rate_iops=1 number_ios=5", "--precondition", "none"];
     let arguments = [&run[..], &["--out", "part", "--series=1us"]].concat();
-    bench.interrupted(&arguments, "part/series.parquet.partial");
+    bench.interrupted(&arguments, "part/series.parquet");
     let rows = read_series(&bench.path("part/series.parquet")).unwrap();
     assert!(rows.len() < 900_000, "{}", rows.len());
 }
@@ -671,7 +671,7 @@ fn an_interrupted_run_leaves_whole_files() {
     let run = ["run", "tiny", "rw=randwrite number_ios=1g iodepth=8", "--out", "part", "--series=1ms"];
     let arguments = [&run[..], &["--requests=parquet", "--timeline=1ms..30ms"]].concat();
     // A growing file shows that the run has started.
-    bench.interrupted(&arguments, "part/requests.parquet.partial");
+    bench.interrupted(&arguments, "part/requests.parquet");
     let result = bench.path("part");
     let count = summary(&result)["requests"]["all"]["count"].as_u64().unwrap();
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{self, Bench};
+use crate::common::{self, Bench, partial_of};
 
 const JOB: &str = "rw=randrw bs=4k iodepth=8 number_ios=500 norandommap=1";
 
@@ -105,13 +105,12 @@ fn no_output_overwrites_an_input_or_another_output() {
     let bench = bench();
     bench.file("jobs.fio", "[a]\nrw=read\nnumber_ios=4\ninclude more.inc\n");
     bench.file("more.inc", "bs=8k\nwrite_iolog=more.inc\n");
-    bench.file("t.csv.partial", TRACE);
     fs::hard_link(bench.path("t.spc"), bench.path("hard")).unwrap();
     let replay = "read_iolog=t.spc write_iolog=t.spc";
     let two = format!("{JOB} write_iolog=s; name=b {JOB} write_iolog=./s");
     let logged = |path: &str| format!("{JOB} write_iolog={path}");
     let (log, in_result, in_state) = (logged("s"), logged("R/series.parquet"), logged("old"));
-    let commands: [&[&str]; 20] = [
+    let commands: [&[&str]; 19] = [
         &["run", "d.toml", JOB, "--save-state", "d.toml"],
         &["run", "d.toml", JOB, "--save-state", "./d.toml"],
         &["run", "d.toml", "t.spc", "--save-state", "hard"],
@@ -127,7 +126,6 @@ fn no_output_overwrites_an_input_or_another_output() {
         &["run", "d.toml", &log, "--seeds", "2", "--out", "S"],
         &["trace", "convert", "t.spc", "t.spc", "--to", "msr"],
         &["trace", "convert", "t.spc", "hard", "--to", "msr"],
-        &["trace", "convert", "t.csv.partial", "t.csv", "--to", "msr"],
         &["report", "R", "--out", "R/summary.json"],
         &["report", "R", "--out", "R/requests.parquet"],
         &["compare", "a=R", "b=R", "--out", "R/summary.json"],
@@ -184,8 +182,8 @@ fn two_runs_do_not_write_into_one_directory() {
     let long = "rw=randrw bs=4k iodepth=8 number_ios=100m norandommap=1";
     let begun = |out: &str| {
         let child = bench.command(&["run", "tiny", long, "--out", "D", "--requests", "csv"]).spawn().unwrap();
-        let partial = bench.path(out).join("requests.csv.partial");
-        while !fs::metadata(&partial).is_ok_and(|file| file.len() > 0) {
+        let file = bench.path(out).join("requests.csv");
+        while !partial_of(&file).is_some_and(|path| fs::metadata(path).is_ok_and(|file| file.len() > 0)) {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
         child
@@ -198,9 +196,9 @@ fn two_runs_do_not_write_into_one_directory() {
     first.kill().unwrap();
     first.wait().unwrap();
     // The next run that succeeds removes what the killed one has left.
-    assert!(bench.path("D/requests.csv.partial").exists());
+    assert!(partial_of(&bench.path("D/requests.csv")).is_some());
     bench.good(&["run", "tiny", JOB, "--out", "D"]);
-    assert!(!bench.path("D/requests.csv.partial").exists());
+    assert_eq!(partial_of(&bench.path("D/requests.csv")), None);
     bench.good(&["run", "tiny", JOB, "--out", "D", "--requests", "csv"]);
     let mut files: Vec<_> = fs::read_dir(bench.path("D")).unwrap().map(|file| file.unwrap().file_name()).collect();
     files.sort();

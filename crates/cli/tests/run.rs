@@ -289,7 +289,7 @@ fn an_interrupted_run_has_a_result() {
     let bench = Bench::with_device();
     let arguments = ["rw=randwrite number_ios=1g", "--out", "part", "--requests", "csv", "--json"];
     // A growing file shows that the run has started.
-    let output = bench.interrupted(&arguments, "part/requests.csv.partial");
+    let output = bench.interrupted(&arguments, "part/requests.csv");
     // The message appears once, and no other.
     assert_eq!(stderr(&output).trim(), "ending: outstanding requests complete; press Ctrl-C again to stop at once");
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();

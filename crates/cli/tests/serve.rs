@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::common::live::{Live, floatgate};
+use crate::common::partial_of;
 
 #[test]
 fn nbd_clients_of_other_projects_work() {
@@ -325,7 +326,7 @@ fn a_recording_survives_a_kill() {
     pause(Duration::from_secs(3));
     for (name, count, mut live) in lives {
         live.end(Signal::KILL);
-        let partial = format!("{name}.partial");
+        let partial = partial_of(&live.path(name)).unwrap().file_name().unwrap().to_str().unwrap().to_owned();
         let info = floatgate(&live.directory).args(["trace", "info", &partial, "--json"]).output().unwrap();
         let text = String::from_utf8_lossy(&info.stdout).into_owned() + &String::from_utf8_lossy(&info.stderr);
         assert!(info.status.success() && text.contains(&count.to_string()), "{name}: {text}");

@@ -15,7 +15,7 @@ use floatgate_report::digests::{DIGESTS, Digests, run_of};
 use floatgate_report::html;
 
 pub use apart::{Named, keep_apart};
-pub use draft::{Draft, partial};
+pub use draft::{Draft, partials};
 pub use lock::Lock;
 pub use pipe::Wait;
 
@@ -105,8 +105,8 @@ impl Directory {
             let place = self.path.join(name);
             if !details.iter().any(|draft| draft.place() == place) {
                 remove(&place)?;
-                // A killed run may have left it.
-                remove(&partial(&place))?;
+                // A killed run may have left them.
+                partials(&place).iter().try_for_each(|left| remove(left))?;
             }
         }
         let drafts: Vec<&Draft> = [&report, &result].into_iter().chain(&details).chain([&digests]).collect();

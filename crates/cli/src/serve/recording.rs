@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use floatgate_core::config::DeviceConfig;
 use floatgate_report::command::quoted;
 use floatgate_run::frontend::{Frontend, unless_stopped};
-use floatgate_run::output::{Draft, partial};
+use floatgate_run::output::{Draft, partials};
 use floatgate_run::state::Place;
 use floatgate_serve::record::{Recorder, Sink};
 use floatgate_workload::trace::{Packed, Packing};
@@ -41,9 +41,8 @@ impl Sink for File {
 /// Refuses a recording whose files exist, because it would replace an earlier recording, possibly that of a killed
 /// server.
 pub fn check(path: &Path) -> Result<(), Failure> {
-    let files = [path.to_owned(), partial(path), state_path(path)];
-    let found: Vec<String> =
-        files.iter().filter(|file| file.is_file()).map(|file| file.display().to_string()).collect();
+    let files = [path.to_owned()].into_iter().chain(partials(path)).chain([state_path(path)]);
+    let found: Vec<String> = files.filter(|file| file.is_file()).map(|file| file.display().to_string()).collect();
     match found.is_empty() {
         true => Ok(()),
         false => Err(Failure::mistake(format!(
@@ -78,12 +77,12 @@ pub fn state(args: &ServeArgs, begun: &Begun, frontend: &dyn Frontend) -> Result
 
 /// Returns the error of an incomplete recording, which names the partial file.
 pub fn not_whole(path: &Path, error: &str) -> String {
-    let partial = partial(path);
-    let what = match partial.metadata() {
-        Ok(found) if found.len() > 0 => {
+    let written = partials(path).into_iter().find(|partial| partial.metadata().is_ok_and(|found| found.len() > 0));
+    let what = match written {
+        Some(partial) => {
             format!("the requests before that are in {}, and the last line may be cut off", partial.display())
         }
-        _ => "nothing was written".to_owned(),
+        None => "nothing was written".to_owned(),
     };
     format!("the recording is incomplete: {error}; {what}")
 }
@@ -121,8 +120,9 @@ mod tests {
             File(Packing::of_name(&path).writer(Draft::new(&path, &Wait::default()).unwrap().kept()).unwrap());
         file.write_all(b"a line").unwrap();
         drop(file);
-        assert_eq!(std::fs::read(partial(&path)).unwrap(), b"a line");
-        assert!(not_whole(&path, "broken").contains(&partial(&path).display().to_string()));
+        let [partial] = &partials(&path)[..] else { panic!("{:?}", partials(&path)) };
+        assert_eq!(std::fs::read(partial).unwrap(), b"a line");
+        assert!(not_whole(&path, "broken").contains(&partial.display().to_string()));
         assert!(!path.exists());
     }
 }

@@ -19,7 +19,8 @@ pub struct ConvertArgs {
     input: PathBuf,
     /// File to write; - for standard output
     ///
-    /// The file is compressed if its name ends in .gz, .xz, .zst or .bz2. While it is written, it is named *.partial.
+    /// The file is compressed if its name ends in .gz, .xz, .zst or .bz2. While it is written, its name is
+    /// OUT.*.partial.
     output: PathBuf,
     /// Format to write
     ///

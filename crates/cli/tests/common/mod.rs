@@ -129,7 +129,8 @@ impl Bench {
         let mut command = self.command(arguments);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         for _ in 0..6000 {
-            if fs::metadata(self.path(growing)).is_ok_and(|file| file.len() > 1000) {
+            let partial = partial_of(&self.path(growing));
+            if partial.is_some_and(|path| fs::metadata(path).is_ok_and(|file| file.len() > 1000)) {
                 break;
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
@@ -140,6 +141,14 @@ impl Bench {
         assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
         output
     }
+}
+
+/// Returns the path of a file while it is written, or as a killed process has left it.
+pub fn partial_of(path: &std::path::Path) -> Option<std::path::PathBuf> {
+    let start = format!("{}.", path.file_name().unwrap().to_str().unwrap());
+    let files = fs::read_dir(path.parent().unwrap()).into_iter().flatten().map(|file| file.unwrap().path());
+    let named = |path: &std::path::PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+    files.filter(|path| named(path).starts_with(&start) && named(path).ends_with(".partial")).max()
 }
 
 /// Creates a node of a memory device, such as 7 for `/dev/full`. A program that wrongly replaces the node, as root,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use super::draft::{partial, resolved};
+use super::draft::resolved;
 use crate::failure::Failure;
 
 /// File of a command.
@@ -42,12 +42,7 @@ pub fn keep_apart(inputs: &[Named], outputs: &[Named]) -> Result<(), Failure> {
     for output in outputs {
         let Some(place) = identity(&output.path) else { continue };
         if let Some(input) = read.get(&place) {
-            return Err(overwrites(output, input, ""));
-        }
-        let made_at = partial(&output.path);
-        if let Some(input) = identity(&made_at).and_then(|made_at| read.get(&made_at)) {
-            let why = format!(", because it is named {} while it is written", made_at.display());
-            return Err(overwrites(output, input, &why));
+            return Err(overwrites(output, input));
         }
         if let Some(other) = written.insert(place, output) {
             let (one, other) = (&other.called, &output.called);
@@ -57,9 +52,9 @@ pub fn keep_apart(inputs: &[Named], outputs: &[Named]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn overwrites(output: &Named, input: &Named, why: &str) -> Failure {
+fn overwrites(output: &Named, input: &Named) -> Failure {
     let (output, input) = (&output.called, &input.called);
-    Failure::mistake(format!("{output} would overwrite {input}{why}; give the output another name"))
+    Failure::mistake(format!("{output} would overwrite {input}; give the output another name"))
 }
 
 /// Returns the identity of the file at a path. `None` for character devices, which may be used several times, and for
@@ -146,14 +141,5 @@ mod tests {
         assert!(said(&[&at("new/s")], &[&at("new/s")]).unwrap().contains("would overwrite"));
         assert_eq!(said(&[&at("new/s")], &[&at("other/s"), &at("s"), &at("new/deeper/s")]), None);
         assert!(said(&[], &[Path::new("new-directory/s"), Path::new("./new-directory/s")]).is_some());
-    }
-
-    #[test]
-    fn the_partial_file_of_an_output_counts() {
-        let directory = tempfile::tempdir().unwrap();
-        let at = |name: &str| directory.path().join(name);
-        fs::write(at("t.csv.partial"), "").unwrap();
-        let error = said(&[&at("t.csv.partial")], &[&at("t.csv")]).unwrap();
-        assert!(error.contains("because it is named"), "{error}");
     }
 }

@@ -1,17 +1,26 @@
 //! Draft of an output file: a regular file is written under a temporary name and renamed when it is complete. A device
-//! node or a pipe cannot be replaced, so it is written in place.
+//! node or a pipe cannot be replaced, so it is written in place. The temporary name is random, because another user of
+//! the directory could put a link or a file at a name that can be guessed.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use floatgate_report::digests::{Content, Hasher};
+use tempfile::TempPath;
 
 use super::pipe::{self, Wait};
 
 /// Size of the write buffer in bytes.
 const BUFFER: usize = 1 << 18;
+
+/// End of the name of a file that is being written.
+const SUFFIX: &str = ".partial";
+
+/// Number of random letters and digits in the name of a file that is being written.
+const RANDOM: usize = 12;
 
 /// Maximum length of a chain of symbolic links, as in Linux.
 const MOST_LINKS: usize = 40;
@@ -33,15 +42,33 @@ pub struct Draft {
 struct Beside {
     /// Target, after following symbolic links.
     target: PathBuf,
-    /// Target with `.partial` appended to its name.
-    partial: PathBuf,
+    /// File in the directory of the target, which is removed when it is dropped.
+    partial: TempPath,
 }
 
-/// Returns the path of a regular file while it is written.
-pub fn partial(place: &Path) -> PathBuf {
-    let mut name = resolved(place).unwrap_or_else(|_| place.to_owned()).into_os_string();
-    name.push(".partial");
-    PathBuf::from(name)
+/// Returns the files that are being written to become the file at `place`, and those that killed processes have left.
+pub fn partials(place: &Path) -> Vec<PathBuf> {
+    let target = resolved(place).unwrap_or_else(|_| place.to_owned());
+    let Ok((directory, start)) = parts(&target) else { return Vec::new() };
+    let is_partial = |name: &OsStr| {
+        let random = name.as_encoded_bytes().strip_prefix(start.as_encoded_bytes());
+        let random = random.and_then(|rest| rest.strip_suffix(SUFFIX.as_bytes()));
+        random.is_some_and(|random| random.len() == RANDOM && random.iter().all(u8::is_ascii_alphanumeric))
+    };
+    let names = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let mut found: Vec<PathBuf> =
+        names.filter(|name| is_partial(name)).map(|name| target.with_file_name(name)).collect();
+    found.sort();
+    found
+}
+
+/// Returns the directory of a file, and the start of its temporary names.
+fn parts(target: &Path) -> io::Result<(&Path, OsString)> {
+    let name = target.file_name().ok_or_else(|| io::Error::other("the path does not end in the name of a file"))?;
+    let mut start = name.to_owned();
+    start.push(".");
+    let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Ok((directory, start))
 }
 
 /// Follows symbolic links. The target need not exist, because opening a dangling link creates its target.
@@ -71,8 +98,7 @@ impl Draft {
             return Ok(Draft::of(file, place, None, wait));
         }
         let target = resolved(place).with_context(cannot)?;
-        let partial = partial(&target);
-        let file = create(&partial, found.as_ref()).with_context(cannot)?;
+        let (file, partial) = create(&target, found.as_ref()).with_context(cannot)?;
         Ok(Draft::of(file, place, Some(Beside { target, partial }), wait))
     }
 
@@ -107,7 +133,7 @@ impl Draft {
 
     /// Returns the path of the partial file, or `None` if the file is written in place.
     pub fn written(&self) -> Option<&Path> {
-        self.beside.as_ref().map(|beside| beside.partial.as_path())
+        self.beside.as_ref().map(|beside| &*beside.partial)
     }
 
     /// Returns the size and digest of the file, which must be complete.
@@ -134,11 +160,9 @@ impl Draft {
 
     /// Renames the file to its final path. It must be complete.
     pub fn publish(mut self) -> Result<()> {
-        if let Some(Beside { target, partial }) = &self.beside {
-            fs::rename(partial, target).with_context(|| format!("cannot write {}", self.place.display()))?;
-        }
-        self.stays = true;
-        Ok(())
+        let Some(Beside { target, partial }) = self.beside.take() else { return Ok(()) };
+        let renamed = partial.persist(target).map_err(|error| error.error);
+        renamed.with_context(|| format!("cannot write {}", self.place.display()))
     }
 
     /// Returns the error with the path of the file.
@@ -147,46 +171,49 @@ impl Draft {
     }
 }
 
-/// Creates the file at `partial`, with the permissions of the file that it will replace. Locks it, because two writers
-/// of the same file would mix their bytes. The file is always new: another user of the directory may have put a link
-/// there, and writing through it would change another file.
-fn create(partial: &Path, replaced: Option<&Metadata>) -> Result<File> {
+/// Creates a file that will replace `target`, with the permissions of the file that it replaces, and locks it. Removes
+/// what killed processes have left. Fails if another process writes the same file, because one result would be lost.
+fn create(target: &Path, replaced: Option<&Metadata>) -> Result<(File, TempPath)> {
+    for abandoned in partials(target) {
+        remove_abandoned(&abandoned)?;
+    }
+    let (directory, start) = parts(target)?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&start).suffix(SUFFIX).rand_bytes(RANDOM);
+    #[cfg(unix)]
+    let builder = builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     loop {
-        let file = match OpenOptions::new().write(true).create_new(true).open(partial) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                remove_abandoned(partial)?;
-                continue;
-            }
-            file => file?,
-        };
-        if !lock(&file) {
-            return Err(anyhow!(BUSY));
-        }
+        let (file, partial) = builder.tempfile_in(directory).map_err(|error| without_path(&error))?.into_parts();
         // Another writer may have removed the file before it was locked here.
-        if !is_at(&file, partial)? {
+        if !lock(&file) || !is_at(&file, &partial)? {
             continue;
         }
         replaced.map_or(Ok(()), |replaced| file.set_permissions(replaced.permissions()))?;
-        return Ok(file);
+        return Ok((file, partial));
     }
 }
 
-/// Error for a file that another process has locked.
-const BUSY: &str = "another process is writing it";
+/// Returns the error of the system without the random path that `tempfile` adds.
+fn without_path(error: &io::Error) -> io::Error {
+    let source = error.get_ref().and_then(|error| error.source()).and_then(|error| error.downcast_ref::<io::Error>());
+    match source.unwrap_or(error).raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(error.kind(), error.to_string()),
+    }
+}
 
-/// Removes the file at `partial`, which a killed process may have left, or a link. Fails if another process writes it.
+/// Removes a file that a killed process has left, or a link. Fails if another process of this user writes it.
 fn remove_abandoned(partial: &Path) -> Result<()> {
-    // Another process does not write a file that cannot be opened, such as a link.
-    if let Ok(file) = open_itself(partial) {
-        anyhow::ensure!(lock(&file), BUSY);
-        if !is_at(&file, partial)? {
-            return Ok(());
-        }
+    // A file of another user that cannot be opened or removed is not in the way of a random name.
+    let Ok(file) = open_itself(partial) else {
+        let _ = fs::remove_file(partial);
+        return Ok(());
+    };
+    anyhow::ensure!(lock(&file) || !is_own(&file), "another process is writing it");
+    if is_at(&file, partial)? {
+        let _ = fs::remove_file(partial);
     }
-    match fs::remove_file(partial) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// Opens a file for writing, without following a link or waiting for the reader of a pipe.
@@ -196,6 +223,19 @@ fn open_itself(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     OpenOptions::new().write(true).custom_flags(flags).open(path)
+}
+
+/// Returns `true` if the file belongs to the user of this process.
+#[cfg(unix)]
+fn is_own(file: &File) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    file.metadata().is_ok_and(|found| found.uid() == rustix::process::geteuid().as_raw())
+}
+
+/// Returns `true`: without locks, no file of another process is noticed.
+#[cfg(not(unix))]
+fn is_own(_: &File) -> bool {
+    true
 }
 
 /// Opens a file for writing.
@@ -285,9 +325,8 @@ impl Write for Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        if let (Some(beside), false) = (&self.beside, self.stays) {
-            // A failure to remove the draft must not hide the failure that caused the drop.
-            let _ = fs::remove_file(&beside.partial);
+        if let (Some(beside), true) = (&mut self.beside, self.stays) {
+            beside.partial.disable_cleanup(true);
         }
     }
 }
@@ -343,7 +382,10 @@ mod tests {
         symlink("link", at("chain")).unwrap();
         symlink("far/none", at("dangling")).unwrap();
         symlink("loop", at("loop")).unwrap();
-        assert_eq!(partial(&at("chain")), at("far/target.partial"));
+        let draft = Draft::new(&at("chain"), &Wait::default()).unwrap();
+        assert_eq!(partials(&at("chain")), [draft.written().unwrap().to_owned()]);
+        assert_eq!(draft.written().unwrap().parent().unwrap(), at("far"));
+        drop(draft);
         published(&at("chain"), b"new");
         published(&at("dangling"), b"made");
         assert_eq!(fs::read(at("far/target")).unwrap(), b"new");
@@ -373,25 +415,47 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_at_the_temporary_name_are_not_followed() {
-        use std::os::unix::fs::symlink;
+    fn leftovers_are_removed_and_links_not_followed() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
+        let left = at("file.0123456789aB.partial");
         fs::write(at("victim"), "kept").unwrap();
-        for link in [
-            &|| symlink("victim", at("file.partial")) as io::Result<()>,
-            &|| fs::hard_link(at("victim"), at("file.partial")),
-            &|| symlink("none", at("file.partial")),
-            &|| fs::write(at("file.partial"), "left by a killed process"),
-        ] as [&dyn Fn() -> io::Result<()>; 4]
+        for leave in [
+            &|| symlink("victim", &left),
+            &|| fs::hard_link(at("victim"), &left),
+            &|| symlink("none", &left),
+            &|| fs::write(&left, "left by a killed process"),
+            &|| {
+                fs::write(&left, "read-only")
+                    .and_then(|()| fs::set_permissions(&left, fs::Permissions::from_mode(0o400)))
+            },
+        ] as [&dyn Fn() -> io::Result<()>; 5]
         {
-            link().unwrap();
+            leave().unwrap();
             published(&at("file"), b"new");
             assert_eq!(fs::read(at("victim")).unwrap(), b"kept");
             assert_eq!(fs::read(at("file")).unwrap(), b"new");
             assert!(fs::symlink_metadata(at("file")).unwrap().is_file());
             assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
         }
+        for other in
+            ["file.partial", "file.0123456789a.partial", "file.0123456789a-.partial", "xfile.0123456789aB.partial"]
+        {
+            fs::write(at(other), "of somebody else").unwrap();
+        }
+        published(&at("file"), b"new");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 6);
+    }
+
+    #[test]
+    fn temporary_names_differ_from_run_to_run() {
+        let directory = tempfile::tempdir().unwrap();
+        let names: std::collections::BTreeSet<PathBuf> = (0..20)
+            .map(|_| Draft::new(&directory.path().join("file"), &Wait::default()).unwrap())
+            .map(|draft| draft.written().unwrap().to_owned())
+            .collect();
+        assert_eq!(names.len(), 20);
     }
 
     #[cfg(unix)]
