@@ -18,7 +18,7 @@ if [ -z "${BROWSER:-}" ] && ! command -v chromium >/dev/null && command -v apt-g
 fi
 
 status=0
-python3 -B scripts/check_monitor.py "$floatgate" --seconds "${SECONDS_AT_MOST:-240}" || status=$?
+python3 -B scripts/check_monitor.py "$floatgate" --seconds "${MAX_SECONDS:-240}" || status=$?
 if [ "$status" = 3 ] && [ "${FLOATGATE_WITHOUT_BROWSER:-}" = 1 ]; then
     printf '\n*** The dashboard was NOT CHECKED: no browser was found. ***\n\n' >&2
     exit 0

@@ -33,7 +33,7 @@ TIMEOUT_S = 120
 
 # Number of windows of plots over time, as in crates/core/src/metrics/series.rs.
 REQUESTS_PER_WINDOW = 200
-LEAST_WINDOWS = 16
+MIN_WINDOWS = 16
 
 # Maximum number of printed faults.
 SHOWN = 20
@@ -97,7 +97,7 @@ def faults_of_figures(page: str) -> list[str]:
     over_time = figures.get("throughput-over-time")
     if requests and over_time:
         count, windows = int(requests[1].replace(",", "")), max(len(trace["x"]) for trace in over_time["data"])
-        most = max(LEAST_WINDOWS, count // REQUESTS_PER_WINDOW)
+        most = max(MIN_WINDOWS, count // REQUESTS_PER_WINDOW)
         if windows > most:
             faults.append(f"{count} requests are shown in {windows} windows, not in at most {most}")
     return faults

@@ -35,7 +35,7 @@ _CONTROL_PINS, _CHIP_PINS = 5, 2
 _LANE = 8
 
 #: Planes of the largest simulated device, which takes about 100 MB of memory.
-_MOST_PLANES = 4096
+_MAX_PLANES = 4096
 
 
 @dataclass(frozen=True)
@@ -298,7 +298,7 @@ def _levels(flash: Flash, advanced: Collection[str]) -> dict[str, int]:
     }
 
 
-def _least_chips(flash: Flash, operation: str, fill: float, *, dies: int, planes: int) -> int:
+def _min_chips(flash: Flash, operation: str, fill: float, *, dies: int, planes: int) -> int:
     """Apply Formula (1): return the minimum number of chips for a channel utilization of `fill`."""
     one = flash.utilization(operation, chips=1, dies=dies, planes=planes)
     return ceil(Fraction(fill).limit_denominator(10**6) / one)
@@ -315,7 +315,7 @@ def _option(
 ) -> Option:
     levels = _levels(flash, advanced)
     lanes = width // _LANE
-    chips = max(_least_chips(flash, operation, fill, **levels) for operation in targets)
+    chips = max(_min_chips(flash, operation, fill, **levels) for operation in targets)
     # Bytes per microsecond equal 10^6 bytes per second.
     full = {operation: Fraction(lanes * 10**6, flash.cycle_ps(operation)) for operation in targets}
     rates = {
@@ -358,7 +358,7 @@ def _ways(flash: Flash, *, check: bool, seed: int) -> Iterator[Way]:
         ("f", f"interleaved write of {dies} dies, 2 chips", "write", 2, dies, 1),
     ]
     for figure, operation in (("g", "read"), ("h", "write")):
-        chips = _least_chips(flash, operation, 1.0, dies=1, planes=1)
+        chips = _min_chips(flash, operation, 1.0, dies=1, planes=1)
         shapes.append((figure, f"basic {operation}, {chips} chips", operation, chips, 1, 1))
     for figure, name, operation, chips, many_dies, many_planes in shapes:
         formula = flash.utilization(operation, chips=chips, dies=many_dies, planes=many_planes)
@@ -374,10 +374,10 @@ def _flash_device(flash: Flash, *, channels: int, chips: int, dies: int, planes:
     lanes = width // _LANE
     # Blocks for twice the pages that a check writes.
     units = channels * chips * dies * planes
-    if units > _MOST_PLANES:
+    if units > _MAX_PLANES:
         raise OptionError(
             f"{channels} channels of {chips} chips have {units} planes, more than the "
-            f"{_MOST_PLANES} that are simulated; "
+            f"{_MAX_PLANES} that are simulated; "
             "use faster flash, or disable the check"
         )
     blocks = max(64, 2 * (_requests(units) // (units * 64) + 1) + 16)
@@ -446,7 +446,7 @@ def _checked(flash: Flash, advanced: Collection[str], option: Option, targets: d
 def _notes(flash: Flash, advanced: Collection[str], option: Option, fill: float) -> Iterator[str]:
     levels = _levels(flash, advanced)
     one, two = (float(flash.utilization("write", chips=chips, **levels)) for chips in (1, 2))
-    full = _least_chips(flash, "write", 1.0, **levels)
+    full = _min_chips(flash, "write", 1.0, **levels)
     if two < 1 and ceil(1 / two) != full:
         yield (
             f"Formula (1) uses the utilization by one chip: {one:.1%} for writes, so {full} chips fill the channel. "

@@ -16,7 +16,7 @@ use toml::{Table, Value};
 use crate::layout::{Layout, Level};
 
 /// Maximum number of members of an array.
-pub const MOST_MEMBERS: usize = 64;
+pub const MAX_MEMBERS: usize = 64;
 
 /// Bytes at the end of each member that hold the stripe journal, as in md's partial parity log.
 pub const JOURNAL_AREA: u64 = 1 << 20;
@@ -247,11 +247,11 @@ fn member_names(options: &ArrayOptions) -> Result<Vec<String>, Vec<Problem>> {
             return refused("array.members", message.to_owned());
         }
     };
-    let least = options.level.least_members();
-    if names.len() < least || names.len() > MOST_MEMBERS {
+    let least = options.level.min_members();
+    if names.len() < least || names.len() > MAX_MEMBERS {
         let path = if options.device.is_some() { "array.count" } else { "array.members" };
         let level = options.level;
-        return refused(path, format!("{} members, but level {level} needs {least} to {MOST_MEMBERS}", names.len()));
+        return refused(path, format!("{} members, but level {level} needs {least} to {MAX_MEMBERS}", names.len()));
     }
     Ok(names)
 }
@@ -364,7 +364,7 @@ impl ArrayConfig {
         let survives = self.layout.survives(|member| !failed.contains(&member));
         (!survives).then(|| {
             let level = self.options.level;
-            let most = level.most_failures(count);
+            let most = level.survived_failures(count);
             format!("level {level} has lost data with these failures; it survives {most}")
         })
     }

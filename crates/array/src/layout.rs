@@ -42,7 +42,7 @@ impl Level {
     }
 
     /// Returns the smallest number of members.
-    pub const fn least_members(self) -> usize {
+    pub const fn min_members(self) -> usize {
         match self {
             Level::Striped | Level::Mirror | Level::Mirrors => 2,
             Level::Parity => 3,
@@ -60,7 +60,7 @@ impl Level {
     }
 
     /// Describes the failures that an array of `members` survives.
-    pub fn most_failures(self, members: u32) -> String {
+    pub fn survived_failures(self, members: u32) -> String {
         match self {
             Level::Striped => "no failure".to_owned(),
             Level::Mirror => format!("{} failed members", members - 1),

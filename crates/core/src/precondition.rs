@@ -167,7 +167,7 @@ fn wear_in(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), Str
     let room = u64::from(good.saturating_sub(kept(&shape))) * u64::from(ftl.blocks.data_units());
     let wanted = whole_programs(ftl, share);
     if wanted > room {
-        let most = most_of(ftl, room);
+        let most = rounded_share(ftl, room);
         return Err(format!(
             "invalid={share}: {} blocks of each plane are free, open or reserved for translation pages; give at most \
              invalid={most:.3}",
@@ -203,7 +203,7 @@ fn whole_programs(ftl: &Ftl, share: f64) -> u64 {
 }
 
 /// Returns `units` as a share of the units of a plane, rounded down to three digits.
-fn most_of(ftl: &Ftl, units: u64) -> f64 {
+fn rounded_share(ftl: &Ftl, units: u64) -> f64 {
     (units as f64 / units_of_a_plane(ftl) as f64 * 1000.0).floor() / 1000.0
 }
 
@@ -219,7 +219,7 @@ fn wear_in_blocks(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<
     let wanted = whole_programs(ftl, share);
     let room = owned.iter().map(|blocks| blocks.iter().map(|units| units.len() as u64).sum()).min().unwrap_or(0);
     if wanted > room {
-        let most = most_of(ftl, room);
+        let most = rounded_share(ftl, room);
         return Err(format!(
             "invalid={share}: with this mapping scheme, only the pages of logical blocks can be invalid, and a plane has \
              no more of them; give at most invalid={most:.3}"

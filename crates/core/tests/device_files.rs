@@ -46,7 +46,7 @@ unsafe impl GlobalAlloc for Counting {
 static GLOBAL: Counting = Counting;
 
 /// Upper limit of the memory that loading may allocate in total, in bytes. This also bounds its time.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// Name of the loaded file in error messages.
 const NAME: &str = "fuzzed.toml";
@@ -56,7 +56,7 @@ fn load(text: &str, overrides: &[String]) -> Option<DeviceConfig> {
     let before = BYTES.get();
     let result = from_toml(text, NAME, overrides);
     let bytes = BYTES.get().wrapping_sub(before);
-    assert!(bytes < MOST_BYTES, "loading took {bytes} bytes");
+    assert!(bytes < MAX_BYTES, "loading took {bytes} bytes");
     match result {
         Ok(device) => Some(device),
         Err(error) => {

@@ -199,8 +199,8 @@ fn run(seed: u64) -> (usize, usize, BufferCounts) {
                 _ => Operation::Write,
             };
             let first = rng.below(hot * SECTORS as u64);
-            let most_sectors = (u64::from(UNITS) * SECTORS as u64 - first).min(28);
-            let sectors = if operation == Operation::Flush { 0 } else { 1 + rng.below(most_sectors) as u32 };
+            let max_sectors = (u64::from(UNITS) * SECTORS as u64 - first).min(28);
+            let sectors = if operation == Operation::Flush { 0 } else { 1 + rng.below(max_sectors) as u32 };
             let fua = operation == Operation::Write && rng.below(10) == 0;
             let request = Request { tag, fua, ..Request::new(device.now(), operation, first, sectors) };
             host.submit(request);

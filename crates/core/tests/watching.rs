@@ -4,7 +4,7 @@ use crate::common::{self, Load, device, fill};
 use floatgate_core::device::Device;
 use floatgate_core::ftl::space::Role;
 use floatgate_core::metrics::attribution::Breakdown;
-use floatgate_core::metrics::series::{LEAST_WINDOWS, MOST_WINDOWS, Sample, Series, Width, Window};
+use floatgate_core::metrics::series::{MAX_WINDOWS, MIN_WINDOWS, Sample, Series, Width, Window};
 use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
 use floatgate_core::run::{Outcome, Progress, Watcher, run};
 use floatgate_core::sim::id::PlaneId;
@@ -188,7 +188,7 @@ fn windows_add_up() {
             let mut collector = Collector::new(width);
             let outcome = watch(&mut device, PACES[0], Time::ZERO, &mut collector);
             let windows = collector.series.take_closed();
-            let expected = if width == Width::Adaptive { LEAST_WINDOWS / 2..=MOST_WINDOWS } else { 100..=usize::MAX };
+            let expected = if width == Width::Adaptive { MIN_WINDOWS / 2..=MAX_WINDOWS } else { 100..=usize::MAX };
             assert!(expected.contains(&windows.len()), "{}", windows.len());
             assert!(windows.windows(2).all(|pair| pair[0].end == pair[1].start));
             assert!(windows[1..windows.len() - 1].iter().all(|window| window.width() == windows[0].width()));

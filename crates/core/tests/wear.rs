@@ -173,8 +173,8 @@ fn each_part_of_the_paper_s_algorithm_levels_wear() {
     };
     let (greedy, most) = wear("none");
     // All blocks with hot data are equally worn, so that rate limiting only turns to other victims now and then.
-    let (limited, most_of_limited) = wear("{ agrawal = { migration = false } }");
-    assert!(most_of_limited < most, "rate limiting: {most_of_limited:?}, greedy: {most:?}");
+    let (limited, max_of_limited) = wear("{ agrawal = { migration = false } }");
+    assert!(max_of_limited < most, "rate limiting: {max_of_limited:?}, greedy: {most:?}");
     assert!((limited / greedy - 1.0).abs() < 0.01, "rate limiting: {limited:.2}, greedy: {greedy:.2}");
     for cold in ["last-erase", "temperature"] {
         let (migrated, _) = wear(&format!("{{ agrawal = {{ rate_limiting = false, cold = \"{cold}\" }} }}"));

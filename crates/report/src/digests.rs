@@ -70,9 +70,9 @@ impl Hasher {
     }
 }
 
-/// Returns the size and digest of a file. At most `most` bytes are read, because the file may be endless.
-fn content_of(path: &Path, most: u64) -> io::Result<Content> {
-    let mut file = File::open(path)?.take(most);
+/// Returns the size and digest of a file. At most `max_bytes` bytes are read, because the file may be endless.
+fn content_of(path: &Path, max_bytes: u64) -> io::Result<Content> {
+    let mut file = File::open(path)?.take(max_bytes);
     let (mut hasher, mut buffer) = (Hasher::default(), vec![0; BUFFER]);
     loop {
         match file.read(&mut buffer)? {

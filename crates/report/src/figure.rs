@@ -155,7 +155,7 @@ pub fn axis(title: &str) -> Value {
 
 /// Minimum time on a logarithmic axis, in microseconds. Shorter times lie left of the axis, such as the latency 0 of
 /// requests that the controller completes at once.
-pub const LEAST_US: f64 = 0.01;
+pub const MIN_US: f64 = 0.01;
 
 /// Converts microseconds to seconds. Times are drawn in seconds with an SI prefix, such as 20ms.
 pub fn seconds(us: f64) -> f64 {
@@ -178,13 +178,13 @@ pub fn log_axis(title: &str, values_us: impl Iterator<Item = f64>) -> Value {
     axis["minorloglabels"] = "complete".into();
     axis["minor"] = json!({ "ticks": "outside", "ticklen": 3 });
     let (least, most) = values_us
-        .filter(|us| *us >= LEAST_US)
+        .filter(|us| *us >= MIN_US)
         .fold((f64::INFINITY, 0.0f64), |(least, most), us| (least.min(us), most.max(us)));
     if least <= most {
         let (from, to) = (libm::log10(seconds(least)), libm::log10(seconds(most)));
         axis["labelalias"] = between_powers(from.floor() as i32, to.ceil() as i32);
         // If values hardly differ, the axis is longer, so that it has some labels.
-        let margin = (0.04 * (to - from) + 0.01).max((LEAST_DECADES - (to - from)) / 2.0);
+        let margin = (0.04 * (to - from) + 0.01).max((MIN_DECADES - (to - from)) / 2.0);
         axis["range"] = json!([from - margin, to + margin]);
         // Label 1, 2 and 5 times powers of ten, or only powers of ten, depending on the available space.
         axis["dtick"] = match to - from {
@@ -198,7 +198,7 @@ pub fn log_axis(title: &str, values_us: impl Iterator<Item = f64>) -> Value {
 }
 
 /// Least length of a logarithmic axis, in powers of ten.
-const LEAST_DECADES: f64 = 0.4;
+const MIN_DECADES: f64 = 0.4;
 
 /// Returns labels of times between powers of ten of seconds. The library omits the suffix of these labels.
 fn between_powers(from: i32, to: i32) -> Value {

@@ -7,7 +7,7 @@ use floatgate_array::AnySsd;
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::units::Duration;
 use floatgate_core::metrics::attribution::Breakdown;
-use floatgate_core::metrics::series::{MOST_FIXED, Sample, Series};
+use floatgate_core::metrics::series::{MAX_FIXED, Sample, Series};
 use floatgate_core::nand::probe::{CoreWork, Probe, Slice};
 use floatgate_core::sim::request::Completion;
 use floatgate_core::sim::time::Time;
@@ -23,9 +23,9 @@ use crate::span::Span;
 use crate::spec::{DetailSpec, Extent, RequestFormat};
 
 /// Rounds up to the next number that is 1, 2 or 5 times a power of ten.
-fn round(least: u64) -> u64 {
+fn round(min: u64) -> u64 {
     let rounds = (0..20).flat_map(|zeros| [1, 2, 5].map(|digit| 10_u64.checked_pow(zeros)?.checked_mul(digit)));
-    rounds.flatten().find(|round| *round >= least).unwrap_or(least)
+    rounds.flatten().find(|round| *round >= min).unwrap_or(min)
 }
 
 /// Writer of the requests of a run, in one of two formats.
@@ -129,11 +129,11 @@ impl Detail {
 /// Returns a warning if the limit of windows of fixed length was reached before the end of the run.
 pub fn windows_warning(series: &Series, elapsed: Time) -> Option<String> {
     let full_at = series.full_at()?;
-    let (ms, width) = (full_at.as_s() * 1e3, Duration(round(elapsed.ps().div_ceil(MOST_FIXED))));
+    let (ms, width) = (full_at.as_s() * 1e3, Duration(round(elapsed.ps().div_ceil(MAX_FIXED))));
     Some(format!(
         "series.parquet ends at {ms:.6} ms of simulated time, where it reached its limit of {} windows; for the whole \
          run, use longer windows, such as --series={width}, or --series without a length",
-        grouped(MOST_FIXED)
+        grouped(MAX_FIXED)
     ))
 }
 

@@ -155,7 +155,7 @@ pub fn data_of(directory: &Path) -> Vec<Named> {
 
 /// Reads the windows of a `series.parquet`, merged to as many as the report shows.
 pub fn windows(path: &Path) -> Result<Vec<Row>> {
-    read_merged(path, html::MOST_POINTS, html::merged)
+    read_merged(path, html::MAX_POINTS, html::merged)
 }
 
 /// Writes a file completely or not at all. If it is a pipe, waits for its reader as specified by `wait`.

@@ -209,7 +209,7 @@ pub struct Seeds {
 }
 
 /// Maximum number of seeds of a command.
-const MOST: u64 = 1000;
+const MAX_SEEDS: u64 = 1000;
 
 impl FromStr for Seeds {
     type Err = String;
@@ -218,8 +218,10 @@ impl FromStr for Seeds {
         let (first, last) = text.split_once("..").unwrap_or(("1", text));
         let number = |text: &str| text.parse::<u64>().ok();
         let seeds = number(first).zip(number(last)).map(|(first, last)| Seeds { first, last });
-        let seeds = seeds.filter(|seeds| seeds.first < seeds.last && seeds.last - seeds.first < MOST);
-        seeds.ok_or_else(|| format!("expected a number from 2 to {MOST}, or a range A..B of 2 to {MOST} seeds"))
+        let seeds = seeds.filter(|seeds| seeds.first < seeds.last && seeds.last - seeds.first < MAX_SEEDS);
+        seeds.ok_or_else(|| {
+            format!("expected a number from 2 to {MAX_SEEDS}, or a range A..B of 2 to {MAX_SEEDS} seeds")
+        })
     }
 }
 

@@ -10,7 +10,7 @@ use crate::cost::Cost;
 pub const TOLERANCE: f64 = 0.05;
 
 /// Delay that never counts as late: the time for polling the clock and the sockets once.
-pub const LEAST: Wall = Wall(2000);
+pub const MIN_TOLERANCE: Wall = Wall(2000);
 
 /// Share of late replies above which a run is not faithful to its device.
 pub const LIMIT: f64 = 0.01;
@@ -120,7 +120,7 @@ impl Due {
 
     /// Returns the delay up to which a reply is not late.
     pub fn tolerance(&self) -> Wall {
-        Wall((self.latency.0 as f64 * TOLERANCE) as u64).max(LEAST)
+        Wall((self.latency.0 as f64 * TOLERANCE) as u64).max(MIN_TOLERANCE)
     }
 
     /// Returns `true` if a reply that was sent at `sent` is late.

@@ -20,7 +20,7 @@ const TURNS: usize = 32;
 /// Largest turnaround, as a multiple of the self-test's cost, that is attributed to the frontend. A client that needs
 /// longer does work of its own in between, of unknown length. A turnaround longer than this multiple of the usual one
 /// is late.
-const MOST: f32 = 1.25;
+const MAX_RATIO: f32 = 1.25;
 
 /// Turnarounds of one client.
 #[derive(Clone, Debug)]
@@ -49,12 +49,12 @@ struct Answered {
 impl Answered {
     /// Returns `true` if the turnaround of a client that sends its next request at `at` is late.
     ///
-    /// The limit is [`MOST`] times the client's usual turnaround. In addition, as for replies, an excess within the
-    /// tolerance of the request's latency does not count.
+    /// The limit is [`MAX_RATIO`] times the client's usual turnaround. In addition, as for replies, an excess within
+    /// the tolerance of the request's latency does not count.
     fn is_late(&self, at: Wall, usual: f32) -> bool {
         let turn = at.since(self.due.at_best().max(self.sent));
         let usual = |times: f32| Wall((self.due.cost.0 as f32 * usual * times) as u64);
-        turn > usual(MOST) && turn.since(usual(1.0)) > self.due.tolerance()
+        turn > usual(MAX_RATIO) && turn.since(usual(1.0)) > self.due.tolerance()
     }
 }
 
@@ -92,7 +92,7 @@ impl Turnaround {
             self.count = 0;
             self.turns.sort_unstable_by(f32::total_cmp);
             let median = self.turns[TURNS / 2];
-            self.scale = if median > MOST { 1.0 } else { median };
+            self.scale = if median > MAX_RATIO { 1.0 } else { median };
             self.usual = Some(median);
         }
         is_late

@@ -57,26 +57,30 @@ fn escaped_except<'t>(text: &'t str, kept: &[char]) -> Cow<'t, str> {
     Cow::Owned(escaped)
 }
 
-/// Reads a whole text file. Returns an error with the limit if the file has more than `most` bytes.
-pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+/// Reads a whole text file. Returns an error with the limit if the file has more than `max_bytes`.
+pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        return Err(too_long("it", most));
+    File::open(path)?.take(max_bytes + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max_bytes {
+        return Err(too_long("it", max_bytes));
     }
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text in UTF-8"))
 }
 
 /// Appends a line with its line ending to `line`, like [`BufRead::read_line`]. Returns an error with the limit if the
-/// line has more than `most` bytes.
-pub fn read_line(input: &mut impl BufRead, line: &mut String, most: u64) -> io::Result<usize> {
-    let length = input.take(most + 1).read_line(line)?;
-    if length as u64 > most { Err(too_long("a line", most)) } else { Ok(length) }
+/// line has more than `max_bytes`.
+pub fn read_line(input: &mut impl BufRead, line: &mut String, max_bytes: u64) -> io::Result<usize> {
+    let length = input.take(max_bytes + 1).read_line(line)?;
+    if length as u64 > max_bytes { Err(too_long("a line", max_bytes)) } else { Ok(length) }
 }
 
-fn too_long(what: &str, most: u64) -> io::Error {
-    let most = if most.is_multiple_of(1 << 20) { format!("{} MiB", most >> 20) } else { format!("{most} bytes") };
-    io::Error::new(io::ErrorKind::FileTooLarge, format!("{what} is longer than {most}, the most that is read"))
+fn too_long(what: &str, max_bytes: u64) -> io::Error {
+    let limit = if max_bytes.is_multiple_of(1 << 20) {
+        format!("{} MiB", max_bytes >> 20)
+    } else {
+        format!("{max_bytes} bytes")
+    };
+    io::Error::new(io::ErrorKind::FileTooLarge, format!("{what} is longer than {limit}, the most that is read"))
 }
 
 #[cfg(test)]

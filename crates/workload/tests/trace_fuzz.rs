@@ -41,7 +41,7 @@ static GLOBAL: Counting = Counting;
 
 /// Maximum number of bytes for reading a small trace: its blocks in two passes, and tables of devices. One pass over a
 /// trace takes about 0.3 MiB.
-const MOST: usize = 4 << 20;
+const MAX_HELD: usize = 4 << 20;
 
 /// A way to damage a sample.
 #[derive(Clone, Debug)]
@@ -176,7 +176,7 @@ proptest! {
         PEAK.store(before, Ordering::Relaxed);
         let errors = read(&bytes, &options);
         let held = PEAK.load(Ordering::Relaxed) - before;
-        prop_assert!(held <= MOST, "{}: {held} bytes were held", sample.name);
+        prop_assert!(held <= MAX_HELD, "{}: {held} bytes were held", sample.name);
         for error in errors {
             prop_assert!(names_its_place(&error), "{}: {error}", sample.name);
         }

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 #: Blocks of a plane, and share of them that is kept free (Section 4.3).
 BLOCKS = 2048
-LEAST_FREE = 0.05
+MIN_FREE = 0.05
 #: Blocks of a plane in quick runs.
 QUICK_BLOCKS = 64
 PACKAGES = 8
@@ -74,7 +74,7 @@ def scale(setting: Setting) -> float:
     return blocks(setting) / BLOCKS
 
 
-def free(number: int, share: float = LEAST_FREE) -> dict[str, Any]:
+def free(number: int, share: float = MIN_FREE) -> dict[str, Any]:
     """Return thresholds of garbage collection as a share of the blocks of a plane."""
     least = max(1, int(number * share))
     return {"gc.soft_threshold": least, "gc.hard_threshold": least}
@@ -211,7 +211,7 @@ def time_of_collection(row: Mapping[str, Any]) -> float:
     return float(busy - host) / victims / 1000 if victims else math.nan
 
 
-def effective_spare(number: int, used: float, least_free: int) -> float:
+def effective_spare(number: int, used: float, min_free: int) -> float:
     """Return the spare factor of the closed blocks of a plane: the share of their pages that is not valid.
 
     Parameters
@@ -220,10 +220,10 @@ def effective_spare(number: int, used: float, least_free: int) -> float:
         Number of blocks of the plane.
     used
         Valid pages as a share of all pages of the plane.
-    least_free
+    min_free
         Number of blocks that are free while the victim is chosen. One more block is open.
     """
-    return 1 - used * number * (DATA_PAGES + 1) / (number - least_free - 1) / DATA_PAGES
+    return 1 - used * number * (DATA_PAGES + 1) / (number - min_free - 1) / DATA_PAGES
 
 
 def fifo_efficiency(spare: float) -> float:

@@ -23,7 +23,7 @@ use crate::failure::Failure;
 const SEGMENTS: u64 = 16;
 
 /// Smallest limit: a segment holds some requests.
-const LEAST: u64 = 1 << 20;
+const MIN_LIMIT: u64 = 1 << 20;
 
 /// Number of phases after which the size of a member is checked.
 const CHUNK: usize = 128;
@@ -72,7 +72,7 @@ pub fn check(path: &Path, limit: u64, array: Option<&ArrayConfig>) -> Result<(),
             "--timeline {path}: it would replace {found}; remove or rename {found}, or give another name"
         )));
     }
-    if limit < LEAST {
+    if limit < MIN_LIMIT {
         return Err(Failure::mistake(format!("--timeline-limit: {limit} bytes is too small; give at least 1MiB")));
     }
     match array.is_none_or(ArrayConfig::is_uniform) {

@@ -15,7 +15,7 @@ use ratatui::widgets::{Block, Borders, Paragraph, Sparkline};
 use super::source::News;
 
 /// Number of frames kept for the curves: as many as a wide terminal can show.
-const MOST: usize = 400;
+const MAX_FRAMES: usize = 400;
 
 /// Operations, in the order in which the key `o` selects them.
 const OPERATIONS: [&str; 5] = ["read", "write", "trim", "write_zeroes", "flush"];
@@ -86,7 +86,7 @@ impl View {
             News::Info(info) => self.info = *info,
             _ if self.paused => return false,
             News::Frame(frame) => {
-                if self.frames.len() == MOST {
+                if self.frames.len() == MAX_FRAMES {
                     self.frames.pop_front();
                 }
                 self.frames.push_back(*frame);

@@ -661,11 +661,11 @@ pub struct BufferConfig {
     #[serde(default)]
     pub eviction: EvictionConfig,
     /// Share of the capacity above which units are evicted ahead of need; 1: only when room is needed.
-    #[serde(default = "all")]
+    #[serde(default = "default_high_water")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub high_water: f64,
     /// Share of the capacity down to which units are evicted ahead of need.
-    #[serde(default = "most")]
+    #[serde(default = "default_low_water")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub low_water: f64,
     /// Time without an outstanding request after which all dirty units are written back. Default: never.
@@ -688,11 +688,11 @@ fn yes() -> bool {
     true
 }
 
-fn all() -> f64 {
+fn default_high_water() -> f64 {
     1.0
 }
 
-fn most() -> f64 {
+fn default_low_water() -> f64 {
     0.9
 }
 

@@ -125,14 +125,15 @@ fn too_deep(table: &DeTable<'_>, depth: usize) -> Option<Range<usize>> {
 fn snippet(label: &str, line: &str, column: usize, marked: usize) -> String {
     /// Number of characters shown before the column, and in total.
     const BEFORE: usize = 40;
-    const MOST: usize = 140;
-    let is_long = line.chars().nth(MOST).is_some();
+    const MAX_CHARS: usize = 140;
+    let is_long = line.chars().nth(MAX_CHARS).is_some();
     let start = if is_long { column.saturating_sub(BEFORE) } else { 0 };
-    let part: String = line.chars().skip(start).take(MOST).collect();
-    let [before, after] = [start > 0, line.chars().nth(start + MOST).is_some()].map(|cut| if cut { "..." } else { "" });
+    let part: String = line.chars().skip(start).take(MAX_CHARS).collect();
+    let [before, after] =
+        [start > 0, line.chars().nth(start + MAX_CHARS).is_some()].map(|cut| if cut { "..." } else { "" });
     // Tabs are kept, so that the caret is under its character whatever the tab width.
     let indent: String = part.chars().take(column - start).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-    let carets = "^".repeat(marked.min(MOST.saturating_sub(column - start)).max(1));
+    let carets = "^".repeat(marked.min(MAX_CHARS.saturating_sub(column - start)).max(1));
     let (margin, dots) = (" ".repeat(label.len()), " ".repeat(before.len()));
     format!("{label} | {before}{part}{after}\n{margin} | {dots}{indent}{carets}")
 }

@@ -45,7 +45,7 @@ impl DeviceConfig {
     }
 
     /// Returns the least number of free blocks of a plane that a full device has to be able to keep.
-    fn least_threshold(&self) -> u32 {
+    fn min_threshold(&self) -> u32 {
         let gc = &self.gc;
         let by_plane = gc.scope == GcScope::Plane && gc.destination == GcScope::Plane;
         match gc.trigger {
@@ -60,7 +60,7 @@ impl DeviceConfig {
     pub fn sure_threshold(&self) -> u32 {
         let soft = self.soft_threshold();
         let can_keep = self.units_to_hold() <= self.room(soft, self.map_blocks());
-        if can_keep { soft } else { self.least_threshold() }
+        if can_keep { soft } else { self.min_threshold() }
     }
 
     /// Returns the number of planes whose blocks garbage collection considers together, if these are several.
@@ -273,7 +273,7 @@ impl DeviceConfig {
     /// Returns the maximum number of mapped units if `map` blocks of each plane hold translation pages.
     fn logical_units_beside(&self, map: u32) -> u64 {
         let (places, dealt) = self.dealt();
-        let per_place = self.room(self.least_threshold(), map) * (u64::from(self.total_planes()) / places);
+        let per_place = self.room(self.min_threshold(), map) * (u64::from(self.total_planes()) / places);
         per_place / dealt * dealt * places
     }
 

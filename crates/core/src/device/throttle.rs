@@ -32,7 +32,7 @@ pub(super) struct Throttle {
     /// Free blocks of all planes below which writes are delayed.
     below: u64,
     /// Free blocks of all planes at or below which the delay is longest.
-    least: u64,
+    min: u64,
     /// Longest delay of a mapping unit.
     delay: Time,
     /// Free blocks of all planes, when the lists of free blocks had changed this often.
@@ -50,7 +50,7 @@ impl Throttle {
         let of_all = |blocks: u32| u64::from(blocks) * u64::from(config.total_planes());
         Some(Throttle {
             below: of_all(throttle.below.of(config.geometry.blocks)),
-            least: of_all(config.hard_threshold()),
+            min: of_all(config.hard_threshold()),
             delay: throttle.delay.time(),
             free: (0, u64::MAX),
             state: State::New,
@@ -66,9 +66,9 @@ impl Throttle {
             let planes = (0..ftl.shape().planes).map(PlaneId);
             self.free = (planes.map(|plane| u64::from(ftl.blocks.free_blocks(plane, Role::Data))).sum(), changes);
         }
-        let missing = self.below.saturating_sub(self.free.0).min(self.below - self.least);
+        let missing = self.below.saturating_sub(self.free.0).min(self.below - self.min);
         let delay = u128::from(self.delay.0) * u128::from(units) * u128::from(missing);
-        Time(u64::try_from(delay / u128::from(self.below - self.least)).unwrap_or(u64::MAX))
+        Time(u64::try_from(delay / u128::from(self.below - self.min)).unwrap_or(u64::MAX))
     }
 
     /// Returns the time for which writes have been delayed until `now`.

@@ -5,7 +5,7 @@ use super::{Binder, Dispatch, View};
 use crate::ftl::allocation::PlaneSet;
 use crate::nand::array::Array;
 use crate::sim::id::{LunId, PlaneId, TransactionId};
-use crate::state::{MOST, Reader, StateError, Writer};
+use crate::state::{COUNT_LIMIT, Reader, StateError, Writer};
 use crate::work::{Kind, Task, Tasks, Transaction, Transactions};
 
 impl Dispatch {
@@ -80,10 +80,10 @@ impl Dispatch {
         if id.is_some() { id } else { self.take_of_class(transactions, plane, class) }
     }
 
-    /// Returns the number of writes in the pool of `plane`, but at most `most`.
-    pub(super) fn pool_count(&self, transactions: &Transactions, plane: PlaneId, most: u32) -> u32 {
+    /// Returns the number of writes in the pool of `plane`, but at most `max`.
+    pub(super) fn pool_count(&self, transactions: &Transactions, plane: PlaneId, max: u32) -> u32 {
         let (mut id, mut count) = (self.first_of_pool(plane), 0);
-        while id.is_some() && count < most {
+        while id.is_some() && count < max {
             count += 1;
             id = transactions[id].next;
         }
@@ -135,7 +135,7 @@ impl Dispatch {
         self.pool.uses = input.count("writes placed")?;
         for used in &mut self.pool.used {
             *used = input.u64()?;
-            if *used > self.pool.uses || *used >= MOST {
+            if *used > self.pool.uses || *used >= COUNT_LIMIT {
                 return Err(input.damaged("a plane whose last use is in the future"));
             }
         }

@@ -31,7 +31,7 @@ pub struct Checkpointing {
     noted: Table<BlockId, u32>,
     /// Parts in flight, and their maximum number.
     writing: Vec<u32>,
-    most: usize,
+    max_writing: usize,
     /// Writes of parts that found no room.
     pub stalled: Vec<TransactionId>,
 }
@@ -48,7 +48,7 @@ impl Checkpointing {
             cursor: 0,
             noted: Table::new(layout.parts.blocks, 0),
             writing: Vec::new(),
-            most: (config.total_planes() * config.units_per_program()) as usize,
+            max_writing: (config.total_planes() * config.units_per_program()) as usize,
             stalled: Vec::new(),
         })
     }
@@ -75,7 +75,7 @@ impl Checkpointing {
     #[inline]
     pub fn count(&mut self) -> bool {
         self.left = self.left.saturating_sub(1);
-        self.left == 0 && self.writing.len() < self.most
+        self.left == 0 && self.writing.len() < self.max_writing
     }
 
     /// Starts to write the next parts, and returns them.

@@ -125,7 +125,7 @@ pub(super) struct Sets {
 }
 
 /// Maximum number of injected faults that have not occurred.
-pub(super) const MOST_INJECTED: usize = 1000;
+pub(super) const MAX_INJECTED: usize = 1000;
 
 impl Faults {
     /// Creates the faults of a new device. Returns `None` if the device has no table `faults`.
@@ -175,8 +175,8 @@ impl Faults {
     /// Injects a fault: the next operation that matches `fault` fails. Returns an error if too many faults have not
     /// occurred.
     pub fn inject(&mut self, fault: InjectedFault) -> Result<(), String> {
-        if self.injected.len() >= MOST_INJECTED {
-            return Err(format!("too many injected faults: {MOST_INJECTED} have not occurred; wait until they have"));
+        if self.injected.len() >= MAX_INJECTED {
+            return Err(format!("too many injected faults: {MAX_INJECTED} have not occurred; wait until they have"));
         }
         self.injected.push(fault);
         Ok(())

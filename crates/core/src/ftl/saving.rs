@@ -5,7 +5,7 @@ use super::mapping::{Location, PADDING, TRANSLATION};
 use super::space::Role;
 use crate::metrics::counters::{Counters, FaultCounts};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
-use crate::state::{MOST, Reader, StateError, Writer};
+use crate::state::{COUNT_LIMIT, Reader, StateError, Writer};
 
 impl Ftl {
     /// Describes what is in progress, or returns `None` if nothing is. A state is saved between two operations.
@@ -181,7 +181,7 @@ impl Ftl {
         for value in &mut values {
             *value = input.count("counted")?;
         }
-        debug_assert!(values.iter().all(|value| *value < MOST));
+        debug_assert!(values.iter().all(|value| *value < COUNT_LIMIT));
         self.counters = Counters::of_values(&values);
         Ok(())
     }

@@ -100,8 +100,8 @@ impl Sample {
 pub enum Width {
     /// Fixed width. The caller has to take each window when it closes.
     Fixed(Time),
-    /// Adaptive width: it starts at [`FIRST_WIDTH`], and doubles when there are [`MOST_WINDOWS`] windows. At the end of
-    /// the run it doubles until there are at most [`LEAST_WINDOWS`] windows, or [`REQUESTS_PER_WINDOW`] requests in
+    /// Adaptive width: it starts at [`FIRST_WIDTH`], and doubles when there are [`MAX_WINDOWS`] windows. At the end of
+    /// the run it doubles until there are at most [`MIN_WINDOWS`] windows, or [`REQUESTS_PER_WINDOW`] requests in
     /// each on average.
     Adaptive,
 }
@@ -110,17 +110,17 @@ pub enum Width {
 pub const FIRST_WIDTH: Time = Time::from_us(1);
 
 /// Maximum number of adaptive windows that are held.
-pub const MOST_WINDOWS: usize = 1024;
+pub const MAX_WINDOWS: usize = 1024;
 
 /// Mean number of requests in an adaptive window, so that its percentiles are meaningful.
 pub const REQUESTS_PER_WINDOW: u64 = 200;
 
 /// Number of adaptive windows that is not reduced further, however few requests there are.
-pub const LEAST_WINDOWS: usize = 16;
+pub const MIN_WINDOWS: usize = 16;
 
 /// Maximum number of windows of a fixed width. A run may be any number of times as long as a window, and each window is
 /// sampled and written even if nothing happens in it. Later windows are left out.
-pub const MOST_FIXED: u64 = 1_000_000;
+pub const MAX_FIXED: u64 = 1_000_000;
 
 /// Requests of one operation that completed in a window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -366,7 +366,7 @@ impl Series {
             Width::Adaptive => (FIRST_WIDTH, true),
         };
         let (open, closed, ahead) = Default::default();
-        let left = if adaptive { u64::MAX } else { MOST_FIXED };
+        let left = if adaptive { u64::MAX } else { MAX_FIXED };
         Series { width, adaptive, before: None, open, closed, ahead, left, full_at: None }
     }
 
@@ -380,7 +380,7 @@ impl Series {
         }
     }
 
-    /// Returns the end of the last window if the run is longer than [`MOST_FIXED`] windows.
+    /// Returns the end of the last window if the run is longer than [`MAX_FIXED`] windows.
     pub fn full_at(&self) -> Option<Time> {
         self.full_at
     }
@@ -442,7 +442,7 @@ impl Series {
     fn widen_to_requests(&mut self) {
         let answered = self.closed.iter().flat_map(|window| &window.answered).flatten();
         let requests: u64 = answered.map(|answered| answered.count + answered.errors).sum();
-        let enough = ((requests / REQUESTS_PER_WINDOW) as usize).max(LEAST_WINDOWS);
+        let enough = ((requests / REQUESTS_PER_WINDOW) as usize).max(MIN_WINDOWS);
         while self.closed.len() > enough {
             self.widen();
         }
@@ -454,7 +454,7 @@ impl Series {
             window.close(&before, sample);
             self.closed.push(window);
             self.left -= 1;
-            if self.adaptive && self.closed.len() == MOST_WINDOWS {
+            if self.adaptive && self.closed.len() == MAX_WINDOWS {
                 self.widen();
             }
         }
@@ -536,14 +536,14 @@ mod tests {
         let mut series = Series::new(Width::Fixed(Time(1)));
         series.record(&sample(Time::ZERO));
         let mut ended = 0;
-        for ps in 1..=MOST_FIXED + 1 {
-            assert_eq!(series.next_sample(), if ps > MOST_FIXED { Time::NEVER } else { Time(ps) });
-            if ps <= MOST_FIXED {
+        for ps in 1..=MAX_FIXED + 1 {
+            assert_eq!(series.next_sample(), if ps > MAX_FIXED { Time::NEVER } else { Time(ps) });
+            if ps <= MAX_FIXED {
                 series.record(&sample(Time(ps)));
             }
             ended += series.take_closed().len() as u64;
         }
-        assert_eq!((ended, series.full_at()), (MOST_FIXED, Some(Time(MOST_FIXED))));
+        assert_eq!((ended, series.full_at()), (MAX_FIXED, Some(Time(MAX_FIXED))));
         // Later requests belong to no window and are not kept.
         series.completed(&completion(0, 350_000), None);
         series.record_last(&sample(Time::from_ns(350_000)));

@@ -7,10 +7,10 @@ use crate::ssd::Ssd;
 pub(super) const EVENTS: u32 = 4096;
 
 /// Number of events without progress after which a run fails.
-const MOST_EVENTS: u64 = 10_000_000;
+const MAX_EVENTS: u64 = 10_000_000;
 
 /// Multiple of the longest step without progress after which a run fails.
-const MOST_STEPS: u64 = 1000;
+const MAX_STEPS: u64 = 1000;
 
 /// Checks that flash operations or requests complete. Time counts only while a request is outstanding.
 pub(super) struct Watchdog {
@@ -60,11 +60,11 @@ impl Watchdog {
             (self.seen, self.since, self.events) = (seen, now, 0);
         }
         let longest = ssd.longest_step(self.sectors);
-        let most = Time(longest.0.saturating_mul(MOST_STEPS));
+        let most = Time(longest.0.saturating_mul(MAX_STEPS));
         // Without a request, nothing has to be checked before the next one.
         self.at = if waits { self.since } else { now.max(until) }.later(most);
         let quiet = now.since(self.since);
-        if self.events >= MOST_EVENTS {
+        if self.events >= MAX_EVENTS {
             return Some(format!("{} events", self.events));
         }
         (waits && quiet >= most).then(|| {

@@ -47,7 +47,7 @@ const LONGEST_HEAD: u32 = 1 << 20;
 const WINDOW_LOG: u32 = 23;
 
 /// Exclusive bound of the counts in a file. A run of any length can continue to count from there.
-pub const MOST: u64 = 1 << 56;
+pub const COUNT_LIMIT: u64 = 1 << 56;
 
 /// Option that affects saved states and differs between the file and a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,11 +110,11 @@ pub enum StateError {
 
 fn listed(differences: &[Difference]) -> String {
     /// Maximum number of differences that a user would read.
-    const MOST_LISTED: usize = 8;
+    const MAX_LISTED: usize = 8;
     let one = |d: &Difference| format!("`{}` was {} when it was saved, and is {} here", d.path, d.saved, d.requested);
-    let mut listed: Vec<String> = differences.iter().take(MOST_LISTED).map(one).collect();
-    if differences.len() > MOST_LISTED {
-        listed.push(format!("{} more", differences.len() - MOST_LISTED));
+    let mut listed: Vec<String> = differences.iter().take(MAX_LISTED).map(one).collect();
+    if differences.len() > MAX_LISTED {
+        listed.push(format!("{} more", differences.len() - MAX_LISTED));
     }
     listed.join("; ")
 }

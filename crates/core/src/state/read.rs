@@ -4,7 +4,7 @@ use std::io::{BufRead, ErrorKind, Read};
 
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
-use super::{CHUNK, Kind, LONGEST_HEAD, MOST, StateError, VERSION, WINDOW_LOG};
+use super::{CHUNK, COUNT_LIMIT, Kind, LONGEST_HEAD, StateError, VERSION, WINDOW_LOG};
 use crate::sim::rng::Rng;
 
 /// Fills `bytes` from the part of the file that is called `section`.
@@ -213,7 +213,7 @@ impl<'a> Reader<'a> {
     /// Reads the next number, which is a count of events. Errors call it `what`.
     pub fn count(&mut self, what: &str) -> Result<u64, StateError> {
         let value = self.u64()?;
-        if value < MOST { Ok(value) } else { Err(self.damaged(format!("{value} {what}"))) }
+        if value < COUNT_LIMIT { Ok(value) } else { Err(self.damaged(format!("{value} {what}"))) }
     }
 
     /// Returns the error for damage in this section.

@@ -55,7 +55,7 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
             pool_invalid += invalid;
             let free = ftl.blocks.free_together(PlaneId(plane));
             if (plane + 1) % planes == 0 {
-                let is_due = free + u32::from(functional) <= least_of_pool(config, planes);
+                let is_due = free + u32::from(functional) <= min_of_pool(config, planes);
                 if is_due && pool_invalid > pool_hidden {
                     return Err(format!("pool of plane {plane}: no garbage collection with {free} free blocks"));
                 }
@@ -298,7 +298,7 @@ fn is_behind(device: &Device, plane: PlaneId, functional: bool) -> bool {
 }
 
 /// Returns the number of free blocks of a pool at or below which garbage collection must run.
-fn least_of_pool(config: &DeviceConfig, planes: u32) -> u32 {
+fn min_of_pool(config: &DeviceConfig, planes: u32) -> u32 {
     let (soft, hard) = config.thresholds_of_pool(planes);
     let reserve = planes * (RESERVE + u32::from(config.faults.is_some()));
     if config.gc.trigger.is_default() { soft } else { hard.max(reserve) }

@@ -201,7 +201,7 @@ struct Seen {
 }
 
 /// Maximum number of views that are kept. A region has few numbers of closed blocks once a device is full.
-const MOST_VIEWS: usize = 1 << 14;
+const MAX_VIEWS: usize = 1 << 14;
 
 impl Victim {
     fn new(py: Python<'_>, policy: Py<PyAny>) -> PyResult<Victim> {
@@ -219,7 +219,7 @@ impl Victim {
         if let Some(view) = seen.views.get(&(first, count)) {
             return Ok(view.bind(py).clone());
         }
-        if seen.views.len() >= MOST_VIEWS {
+        if seen.views.len() >= MAX_VIEWS {
             seen.views.clear();
         }
         let at = first..first + count;

@@ -393,11 +393,11 @@ pub fn read_series(path: &Path) -> Result<Vec<Row>> {
     read_merged(path, usize::MAX, |rows| rows[0].clone())
 }
 
-/// Reads the rows of `series.parquet`, in order of time. If there are more than `most`, `merged` combines runs of
+/// Reads the rows of `series.parquet`, in order of time. If there are more than `max_rows`, `merged` combines runs of
 /// adjacent rows of equal length, so that memory use does not grow with their number.
-pub fn read_merged(path: &Path, most: usize, merged: impl Fn(&[Row]) -> Row) -> Result<Vec<Row>> {
+pub fn read_merged(path: &Path, max_rows: usize, merged: impl Fn(&[Row]) -> Row) -> Result<Vec<Row>> {
     let table = TableReader::open(path, SCHEMA)?;
-    let together = table.rows().div_ceil(most.max(1)).max(1);
+    let together = table.rows().div_ceil(max_rows.max(1)).max(1);
     let (mut rows, mut some) = (Vec::new(), Vec::new());
     for group in table.groups() {
         let group = group?;

@@ -12,7 +12,7 @@ use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::time::Time;
 use serde_json::Value;
 
-use super::{MOST_PHASES, MOST_PLANES, MOST_REQUESTS, Sort};
+use super::{MAX_PHASES, MAX_PLANES, MAX_REQUESTS, Sort};
 use crate::number::grouped;
 use crate::timeline::{FIRMWARE, operation_of, phase_of, ps, read_events, thread_of_plane};
 
@@ -20,10 +20,10 @@ use crate::timeline::{FIRMWARE, operation_of, phase_of, ps, read_events, thread_
 pub type Span = (u64, u64);
 
 /// Maximum number of planes of a device in a plausible file.
-const MOST_TRACKS: usize = 1 << 20;
+const MAX_TRACKS: usize = 1 << 20;
 
 /// Maximum number of requests in the label of an operation.
-const MOST_NAMED: usize = 2;
+const MAX_NAMED: usize = 2;
 
 /// Position of a plane: channel, chip, die and plane, each within the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,23 +74,23 @@ pub struct Gathered {
     pub of_requests: usize,
 }
 
-/// The `most` items with the earliest start, from items in any order.
+/// The `max` items with the earliest start, from items in any order.
 #[derive(Debug)]
 struct Earliest<T> {
     kept: BTreeMap<(u64, usize), T>,
     count: usize,
-    most: usize,
+    max: usize,
 }
 
 impl<T> Earliest<T> {
-    fn new(most: usize) -> Earliest<T> {
-        Earliest { kept: BTreeMap::new(), count: 0, most }
+    fn new(max: usize) -> Earliest<T> {
+        Earliest { kept: BTreeMap::new(), count: 0, max }
     }
 
     fn push(&mut self, start: u64, item: T) {
         self.kept.insert((start, self.count), item);
         self.count += 1;
-        if self.kept.len() > self.most {
+        if self.kept.len() > self.max {
             self.kept.pop_last();
         }
     }
@@ -125,8 +125,8 @@ pub fn gather(timeline: impl Read, name: &str, span: (Time, Time)) -> Result<Gat
         span,
         tracks: BTreeMap::new(),
         // Keeps one more than is drawn. Its start is the end of the narrower span in the error message.
-        steps: Earliest::new(MOST_PHASES + 1),
-        requests: Earliest::new(MOST_REQUESTS),
+        steps: Earliest::new(MAX_PHASES + 1),
+        requests: Earliest::new(MAX_REQUESTS),
     };
     let mut first = None;
     let mut last = 0;
@@ -183,20 +183,20 @@ fn few_enough(steps: Earliest<Step>, name: &str, span: (Time, Time)) -> Result<V
         false => "simulate a smaller device".to_owned(),
     };
     let mut planes = BTreeSet::new();
-    let too_many = steps.iter().find(|step| planes.insert(step.place) && planes.len() > MOST_PLANES);
+    let too_many = steps.iter().find(|step| planes.insert(step.place) && planes.len() > MAX_PLANES);
     if let Some(step) = too_many {
         anyhow::bail!(
-            "{name} has activity on more planes in this span than a diagram can show ({MOST_PLANES}); {}",
+            "{name} has activity on more planes in this span than a diagram can show ({MAX_PLANES}); {}",
             narrower(step.span.0)
         );
     }
     ensure!(
-        count <= MOST_PHASES,
-        "{name} has {} phases in this span, but a diagram shows at most {MOST_PHASES}; {}",
+        count <= MAX_PHASES,
+        "{name} has {} phases in this span, but a diagram shows at most {MAX_PHASES}; {}",
         grouped(count as u64),
         narrower(steps.last().map_or(0, |step| step.span.0))
     );
-    steps.truncate(MOST_PHASES);
+    steps.truncate(MAX_PHASES);
     Ok(steps)
 }
 
@@ -224,7 +224,7 @@ impl Gatherer {
             plane: plane.parse()?,
         };
         self.tracks.insert(number(&event["tid"])?, Track { place, progress: [None; Kind::COUNT] });
-        ensure!(self.tracks.len() <= MOST_TRACKS, "more planes than a device has");
+        ensure!(self.tracks.len() <= MAX_TRACKS, "more planes than a device has");
         Ok(())
     }
 
@@ -312,7 +312,7 @@ fn span_of(event: &Value) -> Span {
 /// Returns the first requests that an event serves, and the number of all.
 fn requests_of(args: &Value) -> (Vec<u64>, usize) {
     match args["requests"].as_array() {
-        Some(all) => (all.iter().filter_map(Value::as_u64).take(MOST_NAMED).collect(), all.len()),
+        Some(all) => (all.iter().filter_map(Value::as_u64).take(MAX_NAMED).collect(), all.len()),
         None => (args["request"].as_u64().into_iter().collect(), usize::from(args["request"].is_u64())),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use floatgate_core::sim::time::Time;
 
 use super::gather::{Gathered, Place, Requesting, Span, Step};
-use super::{MOST_REQUEST_ROWS, Requested, Sort};
+use super::{MAX_REQUEST_ROWS, Requested, Sort};
 use crate::number::{decimal, exact, grouped};
 use crate::words;
 
@@ -25,7 +25,7 @@ pub const LOW_BOX: f64 = 20.0;
 /// Height of the ready/busy signal.
 pub const SWING: f64 = 15.0;
 /// Minimum width of a box. A narrower box would be invisible.
-pub const LEAST: f64 = 2.0;
+pub const MIN_WIDTH: f64 = 2.0;
 
 /// Line height of the legend and the notes.
 pub const LINE: f64 = 19.0;
@@ -125,7 +125,7 @@ impl Layout {
         let (from, to) = self.axis;
         let left = if span.0 < from { LEFT - BEYOND } else { self.x(span.0) };
         let right = if span.1 > to { RIGHT + BEYOND } else { self.x(span.1) };
-        (left, right.max(left + LEAST))
+        (left, right.max(left + MIN_WIDTH))
     }
 }
 
@@ -151,7 +151,7 @@ pub fn lay_out(gathered: &Gathered, requested: &Requested) -> Layout {
         height: 0.0,
     };
     layout.stack();
-    let narrowest = (axis.1 - axis.0) as f64 / (RIGHT - LEFT) * LEAST;
+    let narrowest = (axis.1 - axis.0) as f64 / (RIGHT - LEFT) * MIN_WIDTH;
     let is_narrow = |step: &&Step| ((step.span.1 - step.span.0) as f64) < narrowest;
     if gathered.steps.iter().any(|step| is_narrow(&step)) {
         notes.push(format!("Boxes shorter than {} are drawn with this length.", exact(rounded(narrowest))));
@@ -187,7 +187,7 @@ fn axis_of(gathered: &Gathered, span: (Time, Time)) -> Span {
 /// Returns the requests to draw: all, or none if there are too many.
 fn requests_shown(gathered: &Gathered) -> &[Requesting] {
     let rows: BTreeSet<u64> = gathered.requests.iter().map(|requesting| requesting.thread).collect();
-    let few = gathered.of_requests == gathered.requests.len() && rows.len() <= MOST_REQUEST_ROWS;
+    let few = gathered.of_requests == gathered.requests.len() && rows.len() <= MAX_REQUEST_ROWS;
     if few { &gathered.requests } else { &[] }
 }
 

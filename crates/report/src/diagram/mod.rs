@@ -14,8 +14,8 @@ use std::io::Read;
 
 use anyhow::Result;
 
-pub use requested::{MOST_PHASES, MOST_PLANES, Requested};
-use requested::{MOST_REQUEST_ROWS, MOST_REQUESTS};
+pub use requested::{MAX_PHASES, MAX_PLANES, Requested};
+use requested::{MAX_REQUEST_ROWS, MAX_REQUESTS};
 use sort::Sort;
 
 /// Draws a timeline as SVG. `name` is the name of the file, for error messages.

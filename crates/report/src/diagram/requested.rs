@@ -13,11 +13,11 @@ pub struct Requested {
 }
 
 /// Maximum number of phases in a diagram. With more, boxes are too narrow to distinguish.
-pub const MOST_PHASES: usize = 300;
+pub const MAX_PHASES: usize = 300;
 
 /// Maximum number of planes in a diagram.
-pub const MOST_PLANES: usize = 48;
+pub const MAX_PLANES: usize = 48;
 
 /// Maximum number of requests in a diagram, and maximum number of rows for them.
-pub(super) const MOST_REQUESTS: usize = 64;
-pub(super) const MOST_REQUEST_ROWS: usize = 8;
+pub(super) const MAX_REQUESTS: usize = 64;
+pub(super) const MAX_REQUEST_ROWS: usize = 8;

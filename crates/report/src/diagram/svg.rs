@@ -4,7 +4,7 @@ use maud::{Markup, PreEscaped, html};
 
 use super::gather::Span;
 use super::layout::{
-    BOX, Bar, Content, Entry, FLAG, LEAST, LEFT, LINE, LOW_BOX, Layout, Mark, RIGHT, Row, STRIP, SWING, WIDTH,
+    BOX, Bar, Content, Entry, FLAG, LEFT, LINE, LOW_BOX, Layout, MIN_WIDTH, Mark, RIGHT, Row, STRIP, SWING, WIDTH,
     text_width,
 };
 
@@ -123,7 +123,7 @@ fn content(layout: &Layout, row: &Row) -> Markup {
 }
 
 fn is_narrow(layout: &Layout, bar: &Bar) -> bool {
-    layout.x(bar.span.1) - layout.x(bar.span.0) < LEAST
+    layout.x(bar.span.1) - layout.x(bar.span.0) < MIN_WIDTH
 }
 
 /// Draws a box with its label.

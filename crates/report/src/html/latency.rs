@@ -4,7 +4,7 @@ use floatgate_core::metrics::summary::{LatencyCurve, Summary};
 use maud::html;
 use serde_json::{Value, json};
 
-use crate::figure::{Figure, LEAST_US, Style, axis, log_axis, log_share_axis, seconds, trace};
+use crate::figure::{Figure, MIN_US, Style, axis, log_axis, log_share_axis, seconds, trace};
 use crate::page::Page;
 use crate::words::words;
 
@@ -42,7 +42,7 @@ pub fn section(page: &mut Page, summary: &Summary) {
 /// all completed at once are left out.
 pub fn curves(id: &str, curves: &[Curve]) -> Vec<Figure> {
     let (there, at_once): (Vec<&Curve>, Vec<&Curve>) =
-        curves.iter().partition(|curve| curve.points.us.last().is_some_and(|us| *us >= LEAST_US));
+        curves.iter().partition(|curve| curve.points.us.last().is_some_and(|us| *us >= MIN_US));
     if there.is_empty() {
         return Vec::new();
     }

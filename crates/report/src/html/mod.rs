@@ -18,7 +18,7 @@ mod windows;
 pub(crate) use attribution::{Group as AttributionGroup, bars as attribution_bars, groups as attribution_groups};
 pub(crate) use configuration::shown;
 pub(crate) use latency::{Curve, curves};
-pub use windows::{MOST_POINTS, SeriesOperation, SeriesPoint, merged, points};
+pub use windows::{MAX_POINTS, SeriesOperation, SeriesPoint, merged, points};
 
 use floatgate_core::metrics::summary::Summary;
 

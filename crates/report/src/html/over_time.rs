@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::smooth::Smoother;
 use super::windows::{SeriesOperation, SeriesPoint};
-use crate::figure::{Figure, LEAST_US, Style, axis, log_axis, seconds, trace, with, with_lone_points};
+use crate::figure::{Figure, MIN_US, Style, axis, log_axis, seconds, trace, with, with_lone_points};
 use crate::page::Page;
 use crate::words::words;
 
@@ -145,9 +145,8 @@ const PANEL: u32 = 170;
 
 /// Returns a figure with a panel for each operation that takes time.
 fn latency(series: &[SeriesPoint]) -> Option<Figure> {
-    let slow = |place: usize| {
-        series.iter().any(|point| point.operations[place].latency_max_us.is_some_and(|us| us >= LEAST_US))
-    };
+    let slow =
+        |place: usize| series.iter().any(|point| point.operations[place].latency_max_us.is_some_and(|us| us >= MIN_US));
     let there: Vec<(usize, &str)> = operations(series).filter(|(place, _)| slow(*place)).collect();
     let mut layout = json!({ "showlegend": true, "xaxis": axis("simulated time, s") });
     let mut traces = Vec::new();
@@ -182,7 +181,7 @@ fn panel_of(series: &[SeriesPoint], place: usize, y: &str, named: bool) -> Vec<V
     let style = Style::of(0);
     let more = |dash: &str, width: f64| json!({ "yaxis": y, "line": { "color": style.color(), "width": width, "dash": dash } });
     let of = |of: fn(&SeriesOperation) -> Option<f64>| {
-        values(series, |point| of(&point.operations[place]).filter(|us| *us >= LEAST_US).map(seconds))
+        values(series, |point| of(&point.operations[place]).filter(|us| *us >= MIN_US).map(seconds))
     };
     let mut add = |name, values, more: Value| {
         let weights = weights(series, |point| point.operations[place].count);

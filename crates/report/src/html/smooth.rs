@@ -1,7 +1,7 @@
 //! Smoothing of values by window: moving averages, whose weights fall off like a normal distribution.
 
 /// Least number of windows to smooth. Fewer are drawn without an average.
-const LEAST: usize = 24;
+const MIN_WINDOWS: usize = 24;
 
 /// Standard deviation of the weights, as a share of all windows.
 const WIDTH: f64 = 1.0 / 40.0;
@@ -21,7 +21,7 @@ impl Smoother {
     pub fn new(windows: usize) -> Option<Smoother> {
         let deviation = windows as f64 * WIDTH;
         let weight = |distance: usize| libm::exp(-0.5 * (distance as f64 / deviation) * (distance as f64 / deviation));
-        (windows >= LEAST).then(|| Smoother { weights: (0..=(3.0 * deviation) as usize).map(weight).collect() })
+        (windows >= MIN_WINDOWS).then(|| Smoother { weights: (0..=(3.0 * deviation) as usize).map(weight).collect() })
     }
 
     /// Returns the average around each window. `counts` are the weights of the values, such as numbers of requests.

@@ -54,7 +54,7 @@ pub struct SeriesOperation {
 }
 
 /// Maximum number of points in a figure. More points than a screen has columns only make the page larger.
-pub const MOST_POINTS: usize = 1024;
+pub const MAX_POINTS: usize = 1024;
 
 /// Returns a point per window, with the operations that occur in any window. If there are too many windows, adjacent
 /// ones are merged. A last window that is much shorter than the others is merged into the one before it, because its
@@ -67,7 +67,7 @@ pub fn points(windows: &[Row]) -> Vec<SeriesPoint> {
         let together = merged(&[before.clone(), last.clone()]);
         return points(&[&windows[..windows.len() - 2], &[together]].concat());
     }
-    let together = windows.len().div_ceil(MOST_POINTS);
+    let together = windows.len().div_ceil(MAX_POINTS);
     if together > 1 {
         return points(&windows.chunks(together).map(merged).collect::<Vec<_>>());
     }

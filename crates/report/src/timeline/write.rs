@@ -76,7 +76,7 @@ impl UnderWay {
 
 /// Maximum number of operations that wait for the completion of their request. Requests that completed before the
 /// measured part are never reported.
-const MOST_PENDING: usize = 1 << 16;
+const MAX_PENDING: usize = 1 << 16;
 
 /// Maximum size of a timeline of a whole run, in bytes before compression.
 pub const SIZE_LIMIT: u64 = 256 << 20;
@@ -417,7 +417,7 @@ impl<W: Write> TimelineWriter<W> {
         }
         arrows.push(flow);
         self.pending_arrows += 1;
-        if self.pending_arrows > MOST_PENDING
+        if self.pending_arrows > MAX_PENDING
             && let Some((_, oldest)) = self.pending.pop_first()
         {
             self.pending_arrows -= oldest.len();

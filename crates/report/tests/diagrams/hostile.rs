@@ -9,7 +9,7 @@ use flate2::write::GzEncoder;
 use floatgate_core::config::units::Duration;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_report::diagram::{MOST_PHASES, MOST_PLANES, Requested, draw};
+use floatgate_report::diagram::{MAX_PHASES, MAX_PLANES, Requested, draw};
 use floatgate_report::timeline::packets::{
     BEGIN, DebugAnnotation, END, INSTANT, Interned, InternedData, Trace, TracePacket, Track, TrackDescriptor,
     TrackEvent,
@@ -196,25 +196,25 @@ fn too_many_phases_are_refused_with_a_shorter_span() {
     let many = timeline(2, 400);
     let said = refused(&many);
     assert!(said.contains("has 800 phases in this span, but a diagram shows at most 300"), "{said}");
-    assert_eq!(proposed(&said), (Time::ZERO, Time(MOST_PHASES as u64 / 2 * 100 * US)));
+    assert_eq!(proposed(&said), (Time::ZERO, Time(MAX_PHASES as u64 / 2 * 100 * US)));
     let boxes = |svg: &str| svg.matches("class=\"box program\"").count();
-    assert_eq!(boxes(&drawn(&many, proposed(&said)).unwrap()), MOST_PHASES);
+    assert_eq!(boxes(&drawn(&many, proposed(&said)).unwrap()), MAX_PHASES);
     // A span from the middle on includes operations that are in flight there.
     let middle = (Time(10_020 * US), Time::NEVER);
     let said = drawn(&many, middle).unwrap_err();
     assert_eq!(proposed(&said), (middle.0, Time(25_000 * US)), "{said}");
-    assert_eq!(boxes(&drawn(&many, proposed(&said)).unwrap()), MOST_PHASES);
+    assert_eq!(boxes(&drawn(&many, proposed(&said)).unwrap()), MAX_PHASES);
 }
 
 #[test]
 fn too_many_planes_are_refused() {
-    let said = refused(&timeline(MOST_PLANES as u64 + 1, 2));
+    let said = refused(&timeline(MAX_PLANES as u64 + 1, 2));
     assert!(
         said.contains("activity on more planes in this span than a diagram can show (48)")
             && said.ends_with("a smaller device"),
         "{said}"
     );
-    assert!(drawn(&timeline(MOST_PLANES as u64, 2), WHOLE).is_ok());
+    assert!(drawn(&timeline(MAX_PLANES as u64, 2), WHOLE).is_ok());
 }
 
 #[test]

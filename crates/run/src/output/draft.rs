@@ -23,7 +23,7 @@ const SUFFIX: &str = ".partial";
 const RANDOM: usize = 12;
 
 /// Maximum length of a chain of symbolic links, as in Linux.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// Output file that is being written.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ fn parts(target: &Path) -> io::Result<(&Path, OsString)> {
 /// Follows symbolic links. The target need not exist, because opening a dangling link creates its target.
 pub fn resolved(place: &Path) -> io::Result<PathBuf> {
     let mut at = place.to_owned();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         if !fs::symlink_metadata(&at).is_ok_and(|found| found.is_symlink()) {
             return Ok(at);
         }

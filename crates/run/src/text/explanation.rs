@@ -12,10 +12,10 @@ use floatgate_report::number::{TimeUnit, grouped, percent};
 use floatgate_report::words;
 
 /// Maximum number of blocking requests that are listed by number.
-const MOST_REPORTED: usize = 6;
+const MAX_REPORTED: usize = 6;
 
 /// Maximum number of flash operations that are shown for a request, before the last one.
-const MOST_OPERATIONS: usize = 8;
+const MAX_OPERATIONS: usize = 8;
 
 /// Writer of an explanation. All durations have the same unit, and so do all times, so that they can be compared by
 /// eye.
@@ -110,8 +110,8 @@ impl Reporter<'_> {
         if operations.is_empty() && whole {
             self.line("\nThe request needed no flash operation.");
         }
-        operations.iter().take(MOST_OPERATIONS).for_each(|operation| self.operation(operation));
-        if let Some(rest) = operations.len().checked_sub(MOST_OPERATIONS).filter(|rest| *rest > 0) {
+        operations.iter().take(MAX_OPERATIONS).for_each(|operation| self.operation(operation));
+        if let Some(rest) = operations.len().checked_sub(MAX_OPERATIONS).filter(|rest| *rest > 0) {
             self.line(format!("\n{rest} more operations; the last one is (--json lists all of them):"));
             operations.iter().last().into_iter().for_each(|operation| self.operation(operation));
         }
@@ -230,10 +230,10 @@ fn by_cause(blockers: &[Blocker]) -> Vec<Cause<'_>> {
     causes
 }
 
-/// Lists requests by their numbers, the first [`MOST_REPORTED`] of them.
+/// Lists requests by their numbers, the first [`MAX_REPORTED`] of them.
 fn list(numbers: &[u64]) -> String {
-    let reported: Vec<String> = numbers.iter().take(MOST_REPORTED).map(u64::to_string).collect();
-    match numbers.len().checked_sub(MOST_REPORTED + 1) {
+    let reported: Vec<String> = numbers.iter().take(MAX_REPORTED).map(u64::to_string).collect();
+    match numbers.len().checked_sub(MAX_REPORTED + 1) {
         None if reported.len() == 1 => format!("request {}", reported[0]),
         None => format!("requests {}", reported.join(", ")),
         Some(rest) => format!("requests {} and {} more", reported.join(", "), rest + 1),

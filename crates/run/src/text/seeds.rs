@@ -39,8 +39,8 @@ pub fn text(all: &[Summary], descriptions: &[String], mut reports: Vec<PathBuf>,
     if warned > 0 {
         page.line("warnings", format!("in {} {}, above", grouped(warned), plural(warned, "run")));
     }
-    let more = reports.len().saturating_sub(MOST_FILES);
-    reports.truncate(MOST_FILES);
+    let more = reports.len().saturating_sub(MAX_FILES);
+    reports.truncate(MAX_FILES);
     files(&mut page, &reports);
     if more > 0 {
         page.line("", format!("and {more} more"));
@@ -49,7 +49,7 @@ pub fn text(all: &[Summary], descriptions: &[String], mut reports: Vec<PathBuf>,
 }
 
 /// Maximum number of reports that are listed.
-const MOST_FILES: usize = 10;
+const MAX_FILES: usize = 10;
 
 /// Returns the mean of some values and its confidence interval, as text.
 fn interval(values: &[f64], format: impl Fn(f64) -> String) -> String {

@@ -9,7 +9,7 @@ use floatgate_report::words;
 const SMALL: f64 = 0.02;
 
 /// Smallest sum of other shares that is shown.
-const LEAST: f64 = 0.005;
+const MIN_REST: f64 = 0.005;
 
 /// Returns two lines for each operation: the breakdown of its mean latency, and that of requests near p99.
 /// `merges` is true if the mapping scheme merges blocks.
@@ -39,7 +39,7 @@ fn shares(parts: &Parts, merges: bool) -> String {
         .into_iter()
         .map(|(part, share)| format!("{} {}", words::part_in_short(part, merges), percent(Some(share))))
         .collect();
-    if rest >= LEAST {
+    if rest >= MIN_REST {
         texts.push(format!("other {}", percent(Some(rest))));
     }
     if texts.is_empty() { "no time".to_owned() } else { texts.join(", ") }

@@ -504,8 +504,8 @@ impl Store {
             match place_of(Lpn(lpn)) {
                 Place::Nothing => piece.fill(0),
                 Place::Flash(ppn) if length == unit => {
-                    let most = (into.len() - at) / unit;
-                    let run = self.run(lpn, ppn, most, &place_of);
+                    let max = (into.len() - at) / unit;
+                    let run = self.run(lpn, ppn, max, &place_of);
                     self.fetch(ppn, lpn, &mut into[at..at + run * unit])?;
                     at += (run - 1) * unit;
                 }
@@ -524,15 +524,15 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the number of units from `lpn` on, at most `most`, that are consecutive both in flash and in the address
+    /// Returns the number of units from `lpn` on, at most `max`, that are consecutive both in flash and in the address
     /// space.
-    fn run(&self, lpn: u32, ppn: Ppn, most: usize, place_of: &impl Fn(Lpn) -> Place) -> usize {
+    fn run(&self, lpn: u32, ppn: Ppn, max: usize, place_of: &impl Fn(Lpn) -> Place) -> usize {
         let units = self.flash.layout().units;
-        let most = most.min((units - ppn.0 % units) as usize);
+        let max = max.min((units - ppn.0 % units) as usize);
         let follows = |index: &u32| {
             self.waiting.newest(lpn + index).is_none() && place_of(Lpn(lpn + index)) == Place::Flash(Ppn(ppn.0 + index))
         };
-        1 + (1..most as u32).take_while(follows).count()
+        1 + (1..max as u32).take_while(follows).count()
     }
 
     fn fetch(&mut self, ppn: Ppn, lpn: u32, into: &mut [u8]) -> Result<(), PayloadError> {

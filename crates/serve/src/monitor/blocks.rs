@@ -9,10 +9,10 @@ use floatgate_core::metrics::counters::CopyCause;
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of cells.
-const MOST_CELLS: usize = 4096;
+const MAX_CELLS: usize = 4096;
 
 /// Maximum number of rows.
-const MOST_ROWS: usize = 64;
+const MAX_ROWS: usize = 64;
 
 /// Number of blocks copied at a time.
 pub const SLICE: usize = 4096;
@@ -112,9 +112,9 @@ impl Painter {
     /// Creates a painter for a device. `units_per_block` is the number of mapping units of a block, indexed by role.
     pub fn new(planes: u32, blocks_per_plane: u32, units_per_block: [u32; Role::ALL.len()]) -> Painter {
         let (planes, blocks_per_plane) = (planes.max(1) as usize, blocks_per_plane.max(1) as usize);
-        let planes_per_row = planes.div_ceil(MOST_ROWS);
+        let planes_per_row = planes.div_ceil(MAX_ROWS);
         let rows = planes.div_ceil(planes_per_row);
-        let blocks_per_cell = blocks_per_plane.div_ceil(MOST_CELLS / rows);
+        let blocks_per_cell = blocks_per_plane.div_ceil(MAX_CELLS / rows);
         let columns = blocks_per_plane.div_ceil(blocks_per_cell);
         let cells = vec![Cell::default(); rows * columns];
         let erased = vec![(0, -1.0); cells.len()];
@@ -279,7 +279,7 @@ mod tests {
             }
             let map = picture.unwrap();
             let cells = (map.rows * map.columns) as usize;
-            assert!(cells <= MOST_CELLS && map.rows as usize <= MOST_ROWS, "{planes} {blocks}: {cells} cells");
+            assert!(cells <= MAX_CELLS && map.rows as usize <= MAX_ROWS, "{planes} {blocks}: {cells} cells");
             assert_eq!([map.valid.len(), map.erases.len(), map.age_s.len(), map.marks.len()], [cells; 4]);
             assert!(map.valid.iter().all(|share| *share == 100), "{planes} {blocks}");
             assert!(map.erases.iter().all(|mean| *mean == 1));

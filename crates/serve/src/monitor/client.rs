@@ -93,14 +93,14 @@ pub fn remove_dead(place: &Path) {
 /// Returns this user's control sockets in `places` that accept connections.
 pub fn running(places: &[PathBuf]) -> Vec<PathBuf> {
     /// Maximum number of directory entries to check.
-    const MOST: usize = 10_000;
+    const MAX_ENTRIES: usize = 10_000;
     let me = rustix::process::geteuid().as_raw();
     let is_mine = |path: &PathBuf| {
         std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket() && found.uid() == me)
     };
     let mut found = Vec::new();
     for entries in places.iter().filter_map(|place| std::fs::read_dir(place).ok()) {
-        let paths = entries.take(MOST).flatten().map(|entry| entry.path());
+        let paths = entries.take(MAX_ENTRIES).flatten().map(|entry| entry.path());
         let control = paths.filter(|path| path.extension().is_some_and(|extension| extension == SUFFIX));
         found.extend(control.filter(is_mine).filter(|path| UnixStream::connect(path).is_ok()));
     }

@@ -22,10 +22,10 @@ use crate::clock::{Speed, Wall};
 use crate::engine::{Engine, Order, Port};
 
 /// Maximum number of clients. A further client replaces the one that has been idle longest.
-const MOST_CLIENTS: usize = 16;
+const MAX_CLIENTS: usize = 16;
 
 /// Maximum number of clients that follow the frames. Further ones are refused.
-const MOST_FOLLOWERS: usize = 64;
+const MAX_FOLLOWERS: usize = 64;
 
 /// Maximum length of a command in bytes.
 const LONGEST_LINE: u64 = 4096;
@@ -170,8 +170,8 @@ impl Control {
 
 /// Serves clients of the control socket.
 pub(super) async fn listen(shared: Arc<Shared>, listener: UnixListener) {
-    let places = Slots::new(MOST_CLIENTS);
-    let followers = Arc::new(Semaphore::new(MOST_FOLLOWERS));
+    let places = Slots::new(MAX_CLIENTS);
+    let followers = Arc::new(Semaphore::new(MAX_FOLLOWERS));
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             // The process has no free file descriptor. Try again later.
@@ -179,7 +179,7 @@ pub(super) async fn listen(shared: Arc<Shared>, listener: UnixListener) {
             continue;
         };
         let Some(place) = places.take() else {
-            refuse(&stream, MOST_CLIENTS);
+            refuse(&stream, MAX_CLIENTS);
             continue;
         };
         let (shared, followers) = (Arc::clone(&shared), Arc::clone(&followers));
@@ -191,8 +191,8 @@ pub(super) async fn listen(shared: Arc<Shared>, listener: UnixListener) {
 }
 
 /// Refuses a client because all slots are taken, without waiting for it.
-fn refuse(stream: &UnixStream, most: usize) {
-    let reported = failed(&format!("{most} programs are already waiting for responses of this server; try again"));
+fn refuse(stream: &UnixStream, max: usize) {
+    let reported = failed(&format!("{max} programs are already waiting for responses of this server; try again"));
     let _ = stream.try_write(format!("{reported}\n").as_bytes());
 }
 
@@ -223,7 +223,7 @@ async fn converse(
         match serde_json::from_slice::<Command>(&line) {
             Ok(Command::Watch { blocks }) => {
                 let Ok(_follower) = followers.try_acquire() else {
-                    let reported = format!("{MOST_FOLLOWERS} programs are already watching this server");
+                    let reported = format!("{MAX_FOLLOWERS} programs are already watching this server");
                     return say(&mut output, &failed(&reported)).await;
                 };
                 place.leave();

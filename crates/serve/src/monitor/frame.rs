@@ -24,7 +24,7 @@ use crate::roster;
 pub const SCHEMA: &str = "floatgate-monitor-2";
 
 /// Maximum number of dies, or channels, in a frame. If there are more, neighbors are averaged.
-const MOST_BARS: usize = 256;
+const MAX_BARS: usize = 256;
 
 /// Properties that do not change while a device is served.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -582,9 +582,9 @@ fn name_of(operation: Operation) -> &'static str {
     }
 }
 
-/// Converts times to shares of a span. If there are more than [`MOST_BARS`], averages neighbors.
+/// Converts times to shares of a span. If there are more than [`MAX_BARS`], averages neighbors.
 fn shares(times: &[[i64; 2]], span_s: f64) -> Vec<[f32; 2]> {
-    let group = times.len().div_ceil(MOST_BARS).max(1);
+    let group = times.len().div_ceil(MAX_BARS).max(1);
     let share = |times: &[[i64; 2]], which: usize| {
         let sum: i64 = times.iter().map(|time| time[which]).sum();
         let all = span_s * 1e12 * times.len() as f64;

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 #[derive(Clone)]
 pub struct Slots {
     taken: Arc<Mutex<Vec<Taken>>>,
-    most: usize,
+    max: usize,
 }
 
 /// A slot that is taken. Idle clients are ordered by idle time, longest first.
@@ -27,9 +27,9 @@ pub struct Slot {
 }
 
 impl Slots {
-    /// Creates `most` slots.
-    pub fn new(most: usize) -> Slots {
-        Slots { taken: Arc::default(), most }
+    /// Creates `max` slots.
+    pub fn new(max: usize) -> Slots {
+        Slots { taken: Arc::default(), max }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Taken>> {
@@ -40,7 +40,7 @@ impl Slots {
     /// Returns `None` if all clients are busy.
     pub fn take(&self) -> Option<Slot> {
         let mut taken = self.lock();
-        if taken.len() >= self.most {
+        if taken.len() >= self.max {
             let oldest = taken.iter().position(|taken| taken.is_idle)?;
             taken.remove(oldest).lost.notify_one();
         }

@@ -39,13 +39,13 @@ const STYLE: &str = include_str!("../../assets/monitor.css");
 const SCRIPT: &str = include_str!("../../assets/monitor.js");
 
 /// Maximum number of connections without event streams. A further client replaces the one that has been silent longest.
-const MOST_CLIENTS: usize = 64;
+const MAX_CLIENTS: usize = 64;
 
 /// Maximum number of event streams. Further ones are refused.
-const MOST_STREAMS: usize = 64;
+const MAX_STREAMS: usize = 64;
 
 /// Maximum number of clients that are being refused with a message at the same time.
-const MOST_REFUSALS: usize = 16;
+const MAX_REFUSALS: usize = 16;
 
 /// Maximum length of a request's head in bytes.
 const LONGEST_HEAD: usize = 16 << 10;
@@ -67,8 +67,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'u
 /// Serves browsers.
 pub(super) async fn listen(shared: Arc<Shared>, listener: TcpListener) {
     let service = TowerToHyperService::new(router(shared));
-    let places = Slots::new(MOST_CLIENTS);
-    let (streams, refusals) = (Arc::new(Semaphore::new(MOST_STREAMS)), Arc::new(Semaphore::new(MOST_REFUSALS)));
+    let places = Slots::new(MAX_CLIENTS);
+    let (streams, refusals) = (Arc::new(Semaphore::new(MAX_STREAMS)), Arc::new(Semaphore::new(MAX_REFUSALS)));
     let mut http = http1::Builder::new();
     // A connection serves one request, because an idle connection would hold a slot.
     http.timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(LONGEST_HEAD).keep_alive(false);
@@ -112,7 +112,7 @@ struct Admission {
 
 /// Refuses a client because all slots are taken.
 async fn refuse(mut stream: TcpStream) {
-    let body = format!("the server already has {MOST_CLIENTS} requests in progress; try again\n");
+    let body = format!("the server already has {MAX_CLIENTS} requests in progress; try again\n");
     let head = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nConnection: close\r\nRetry-After: 1";
     let text = format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     let reported = async {
@@ -186,7 +186,7 @@ async fn events(
     Extension(admission): Extension<Admission>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, (StatusCode, String)> {
     let Ok(one) = Arc::clone(&admission.streams).try_acquire_owned() else {
-        let reported = format!("{MOST_STREAMS} pages are already open for this server; close one\n");
+        let reported = format!("{MAX_STREAMS} pages are already open for this server; close one\n");
         return Err((StatusCode::SERVICE_UNAVAILABLE, reported));
     };
     admission.place.leave();

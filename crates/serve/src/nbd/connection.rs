@@ -65,10 +65,10 @@ const SMALL: usize = 32 << 10;
 const TOGETHER: usize = 128 << 10;
 
 /// Maximum number of outstanding requests of a client.
-const MOST_IN_FLIGHT: u32 = 1024;
+const MAX_IN_FLIGHT: u32 = 1024;
 
 /// Maximum number of reply bytes of a client, for outstanding requests and for replies that the client has not read.
-const MOST_PROMISED: usize = 64 << 20;
+const MAX_PROMISED: usize = 64 << 20;
 
 /// A connected client.
 #[derive(Debug)]
@@ -135,7 +135,7 @@ impl Connection {
 
     /// Returns `true` if the client may submit another request: its replies fit into the limits.
     fn has_room(&self) -> bool {
-        self.in_flight < MOST_IN_FLIGHT && self.promised + self.waiting < MOST_PROMISED
+        self.in_flight < MAX_IN_FLIGHT && self.promised + self.waiting < MAX_PROMISED
     }
 
     /// Returns the bytes of memory that the client's requests and replies take or may take.

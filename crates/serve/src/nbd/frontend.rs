@@ -29,10 +29,10 @@ use crate::threads::Bell;
 pub(crate) const NBD: &str = "nbd";
 
 /// Maximum number of clients. A further client replaces one that is idle, or is refused.
-const MOST_CLIENTS: usize = 64;
+const MAX_CLIENTS: usize = 64;
 
 /// Number of further connections that may negotiate, so that a refused client can be told the reason.
-const MOST_ASKING: usize = 8;
+const MAX_ASKING: usize = 8;
 
 /// Time for which a client may hold memory that other clients need, if it neither collects its replies nor sends the
 /// rest of its request.
@@ -264,7 +264,7 @@ impl Frontend {
     /// Makes room for another connection, if necessary by closing the oldest one that has not chosen its export.
     /// Returns `false` if there is no room.
     fn has_place(&mut self, now: Wall) -> bool {
-        if self.clients.iter().flatten().count() < MOST_CLIENTS + MOST_ASKING {
+        if self.clients.iter().flatten().count() < MAX_CLIENTS + MAX_ASKING {
             return true;
         }
         part_with_idlest(&mut self.clients, SOON, |client| match client.session.is_serving() {
@@ -281,12 +281,12 @@ impl Frontend {
         if serving == clients {
             return;
         }
-        if serving >= MOST_CLIENTS {
+        if serving >= MAX_CLIENTS {
             let has_room = part_with_idlest(&mut self.clients, self.idle_limit, |client| client.idle_for(now));
             serving -= usize::from(has_room);
         }
         let requesting = self.clients.iter_mut().flatten().filter(|(_, client)| !client.session.is_serving());
-        requesting.for_each(|(_, client)| client.session.set_full(serving >= MOST_CLIENTS));
+        requesting.for_each(|(_, client)| client.session.set_full(serving >= MAX_CLIENTS));
     }
 
     fn welcome(&mut self, stream: super::connection::Stream, now: Wall) {

@@ -13,10 +13,10 @@ pub const LONGEST_PAYLOAD: u32 = 32 << 20;
 const LONGEST_OPTION: u32 = 16 << 10;
 
 /// Maximum number of options that a client may negotiate.
-const MOST_OPTIONS: u32 = 256;
+const MAX_OPTIONS: u32 = 256;
 
 /// Maximum number of extents in one block status reply.
-const MOST_EXTENTS: usize = 1024;
+const MAX_EXTENTS: usize = 1024;
 
 /// ID of the only metadata context.
 const ALLOCATION_ID: u32 = 1;
@@ -212,7 +212,7 @@ impl Session {
             return Taken::Needs(wire::OPTION_HEAD);
         };
         self.options += 1;
-        if magic != wire::OPTION || self.options > MOST_OPTIONS {
+        if magic != wire::OPTION || self.options > MAX_OPTIONS {
             return self.end();
         }
         if length > LONGEST_OPTION {
@@ -453,7 +453,7 @@ impl Session {
         out: &mut Vec<u8>,
     ) {
         let end = command.offset + u64::from(command.length);
-        let most = if one { 1 } else { MOST_EXTENTS };
+        let most = if one { 1 } else { MAX_EXTENTS };
         let mut data = ALLOCATION_ID.to_be_bytes().to_vec();
         let mut at = command.offset;
         while at < end && data.len() < 4 + 8 * most {

@@ -43,7 +43,7 @@ const PIECE_BYTES: u32 = 256 << 10;
 pub const LONGEST_PAYLOAD: u64 = 32 << 20;
 
 /// Maximum number of sectors in a request that writes zeroes and keeps them allocated. They are programmed like data.
-const MOST_ZEROES: u32 = (LONGEST_PAYLOAD / SECTOR) as u32;
+const MAX_ZEROES: u32 = (LONGEST_PAYLOAD / SECTOR) as u32;
 
 /// Bytes of a request header: type, reserved, sector.
 pub const HEAD: u64 = 16;
@@ -78,7 +78,7 @@ impl Disk {
     }
 
     /// Returns the maximum number of sectors in a discard request, in whole mapping units.
-    fn most_discarded(&self) -> u32 {
+    fn max_discarded(&self) -> u32 {
         let unit = u64::from(self.unit.max(self.sector)) / SECTOR;
         let most = self.sectors().min(u64::from(u32::MAX) / SECTOR);
         // A device smaller than a mapping unit does not make sense, but the limit must not be zero.
@@ -103,8 +103,8 @@ impl Disk {
         // buffer are not distinguished.
         put(32, &[1]);
         put(34, &self.queues.to_le_bytes());
-        let discard = [self.most_discarded(), 1, unit.max(u64::from(self.sector) / SECTOR) as u32];
-        let zeroes = [self.most_discarded().min(MOST_ZEROES), 1];
+        let discard = [self.max_discarded(), 1, unit.max(u64::from(self.sector) / SECTOR) as u32];
+        let zeroes = [self.max_discarded().min(MAX_ZEROES), 1];
         for (index, value) in discard.into_iter().chain(zeroes).enumerate() {
             put(36 + 4 * index, &value.to_le_bytes());
         }
@@ -267,9 +267,9 @@ fn forgotten(disk: &Disk, discard: bool, range: &[u8; RANGE as usize]) -> Result
         return Err(Refused::Unsupported);
     }
     let (kind, most) = match (discard, unmap) {
-        (true, _) => (Kind::Discard, disk.most_discarded()),
-        (false, true) => (Kind::Zero, MOST_ZEROES),
-        (false, false) => (Kind::ZeroAllocated, MOST_ZEROES),
+        (true, _) => (Kind::Discard, disk.max_discarded()),
+        (false, true) => (Kind::Zero, MAX_ZEROES),
+        (false, false) => (Kind::ZeroAllocated, MAX_ZEROES),
     };
     if sectors == 0 || sectors > most {
         return Err(Refused::Error);

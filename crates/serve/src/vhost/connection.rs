@@ -34,10 +34,10 @@ const FIRST_WORD: Wall = Wall(30_000_000_000);
 const WHOLE: Wall = Wall(1_000_000_000);
 
 /// Maximum number of outstanding requests of a client.
-const MOST_IN_FLIGHT: u32 = 4096;
+const MAX_IN_FLIGHT: u32 = 4096;
 
 /// Maximum payload in bytes of a client's outstanding requests.
-const MOST_PROMISED: usize = 64 << 20;
+const MAX_PROMISED: usize = 64 << 20;
 
 /// Messages that change what outstanding requests depend on. They are delayed until no request is outstanding.
 const QUIET: [FrontendReq; 11] = [
@@ -161,7 +161,7 @@ impl Connection {
 
     /// Returns `true` if requests may be taken from the rings.
     pub fn takes_requests(&self) -> bool {
-        let has_room = self.in_flight < MOST_IN_FLIGHT && self.promised < MOST_PROMISED;
+        let has_room = self.in_flight < MAX_IN_FLIGHT && self.promised < MAX_PROMISED;
         has_room && !self.broken && self.held != Held::Busy
     }
 

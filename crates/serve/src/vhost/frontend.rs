@@ -33,7 +33,7 @@ use crate::threads::Bell;
 pub(crate) const VHOST_USER: &str = "vhost-user";
 
 /// Maximum number of clients. A further client replaces one that is idle, or is refused.
-const MOST_CLIENTS: usize = 8;
+const MAX_CLIENTS: usize = 8;
 
 /// Pause after the system could not accept a client for lack of resources.
 const PAUSE: Wall = Wall(100_000_000);
@@ -552,7 +552,7 @@ impl Frontend {
 /// Makes room for another client, if necessary by dropping the one that has been idle longest. Returns `false` if there
 /// is no room.
 fn has_place(clients: &mut [Slot<Connection>], idle_limit: Wall, now: Wall) -> bool {
-    let is_full = clients.iter().flatten().count() >= MOST_CLIENTS;
+    let is_full = clients.iter().flatten().count() >= MAX_CLIENTS;
     !is_full || part_with_idlest(clients, idle_limit, |client| client.idle_for(now))
 }
 
@@ -560,7 +560,7 @@ fn has_place(clients: &mut [Slot<Connection>], idle_limit: Wall, now: Wall) -> b
 fn refusal(idle_limit: Wall) -> String {
     let seconds = idle_limit.as_us() / 1e6;
     format!(
-        "a {VHOST_USER} client was refused because {MOST_CLIENTS} others are connected; disconnect one, or retry when \
+        "a {VHOST_USER} client was refused because {MAX_CLIENTS} others are connected; disconnect one, or retry when \
          one has had no running ring for {seconds:.0} s"
     )
 }

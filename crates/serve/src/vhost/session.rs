@@ -23,7 +23,7 @@ use super::inflight::{self, Inflight};
 use super::ring::{LARGEST, Lost, Ring};
 
 /// Maximum number of memory regions of a client. Each takes a file descriptor of the server.
-const MOST_REGIONS: usize = 32;
+const MAX_REGIONS: usize = 32;
 
 /// Feature bit for the negotiation of protocol features.
 const PROTOCOL: u64 = VhostUserVirtioFeatures::PROTOCOL_FEATURES.bits();
@@ -168,7 +168,7 @@ impl VhostUserBackendReqHandlerMut for Session {
         files: Vec<File>,
         _postcopy: Option<bool>,
     ) -> Result<Option<Vec<u64>>> {
-        if regions.len() > MOST_REGIONS {
+        if regions.len() > MAX_REGIONS {
             return refuse("too many memory regions");
         }
         let mut mapped = Vec::with_capacity(regions.len());
@@ -312,7 +312,7 @@ impl VhostUserBackendReqHandlerMut for Session {
     }
 
     fn get_max_mem_slots(&mut self) -> Result<u64> {
-        Ok(MOST_REGIONS as u64)
+        Ok(MAX_REGIONS as u64)
     }
 
     fn add_mem_region(
@@ -321,7 +321,7 @@ impl VhostUserBackendReqHandlerMut for Session {
         fd: File,
         _postcopy: Option<bool>,
     ) -> Result<Option<u64>> {
-        if self.regions.len() >= MOST_REGIONS {
+        if self.regions.len() >= MAX_REGIONS {
             return refuse("too many memory regions");
         }
         let mapped = map(region, fd)?;

@@ -405,7 +405,7 @@ pub fn set(options: &mut Options, name: &str, value: Option<&str>) -> Result<Set
 }
 
 /// Maximum number of suggested keys.
-const MOST_NEAR: usize = 3;
+const MAX_NEAR: usize = 3;
 
 /// Returns the error for an unsupported key.
 fn unknown(name: &str) -> String {
@@ -427,7 +427,7 @@ fn unknown(name: &str) -> String {
     // Suggest only the nearest keys and those that are nearly as close.
     let least = near.first().map_or(0, |(distance, _)| *distance);
     near.retain(|(distance, _)| *distance <= least + 1);
-    let near: Vec<String> = near.into_iter().take(MOST_NEAR).map(|(_, known)| format!("`{known}`")).collect();
+    let near: Vec<String> = near.into_iter().take(MAX_NEAR).map(|(_, known)| format!("`{known}`")).collect();
     let near = match &near[..] {
         [] => ".".to_owned(),
         [one] => format!("; did you mean {one}?"),

@@ -34,7 +34,7 @@ pub(super) static FORMAT: Format = Format {
 const SORT_WINDOW: u32 = 10_000;
 
 /// Maximum number of columns to read in a line.
-const MOST_COLUMNS: usize = 32;
+const MAX_COLUMNS: usize = 32;
 
 /// Positions of the columns of an event. 0 for a missing column, because the first column is the name of the event.
 #[derive(Clone, Copy)]
@@ -54,7 +54,7 @@ impl Layout {
 
     /// Reads the positions of the columns from a line of the header.
     fn read(line: &[u8]) -> Layout {
-        let place = |name: &[u8]| fields(line).take(MOST_COLUMNS).position(|field| field == name).unwrap_or(0);
+        let place = |name: &[u8]| fields(line).take(MAX_COLUMNS).position(|field| field == name).unwrap_or(0);
         Layout {
             end: place(b"TimeStamp"),
             offset: place(b"ByteOffset"),
@@ -113,7 +113,7 @@ impl Parser for Etw {
             let is_known = self.is_header(line) || looks(line);
             return if is_known { Ok(None) } else { Err(Expected("an event, like DiskRead, with its time in us")) };
         };
-        let mut values = [&b""[..]; MOST_COLUMNS];
+        let mut values = [&b""[..]; MAX_COLUMNS];
         columns.zip(&mut values[1..]).for_each(|(field, value)| *value = field);
         if self.in_header || values[1] == b"TimeStamp" {
             self.is_header(line);

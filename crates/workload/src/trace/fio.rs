@@ -49,8 +49,8 @@ struct Iolog {
 /// Number of requests needed to judge the unit of the times.
 const ENOUGH: u64 = 16;
 /// Limits that no host can exceed: 64 GB/s (16 lanes of PCIe 5.0), and 100 million requests per second, both per us.
-const MOST_BYTES: u64 = 64_000;
-const MOST_REQUESTS: u64 = 100;
+const MAX_BYTES: u64 = 64_000;
+const MAX_REQUESTS: u64 = 100;
 
 impl Parser for Iolog {
     fn begin(&mut self, head: &[u8]) {
@@ -65,7 +65,7 @@ impl Parser for Iolog {
         }
         let span = u64::try_from(last.saturating_sub(first)).unwrap_or(u64::MAX);
         let too_fast =
-            sectors * SECTOR > span.saturating_mul(MOST_BYTES) || requests > span.saturating_mul(MOST_REQUESTS);
+            sectors * SECTOR > span.saturating_mul(MAX_BYTES) || requests > span.saturating_mul(MAX_REQUESTS);
         self.in_ms = parser.version == Some(3) && requests >= ENOUGH && span > 0 && too_fast;
     }
 

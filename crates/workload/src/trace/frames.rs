@@ -69,12 +69,12 @@ impl Frames {
         self.ended
     }
 
-    /// Returns at most `most` buffered records from the start of the file, as a parser splits them. Everything after
+    /// Returns at most `max` buffered records from the start of the file, as a parser splits them. Everything after
     /// the first error is one record.
-    pub(super) fn sample_records(&self, most: usize, parser: &mut dyn Parser) -> Vec<&[u8]> {
+    pub(super) fn sample_records(&self, max: usize, parser: &mut dyn Parser) -> Vec<&[u8]> {
         let mut records = Vec::new();
         let mut rest = self.head();
-        while !rest.is_empty() && records.len() < most {
+        while !rest.is_empty() && records.len() < max {
             match parser.cut(rest) {
                 Ok(length) if length <= rest.len() => {
                     let (record, behind) = rest.split_at(length);
@@ -91,11 +91,11 @@ impl Frames {
         records
     }
 
-    /// Returns at most `most` buffered lines from the start of the file. Must be called before any frame is read.
-    pub(super) fn sample_lines(&self, most: usize) -> Vec<&[u8]> {
-        let mut lines: Vec<&[u8]> = self.head().split(|byte| *byte == b'\n').take(most.saturating_add(1)).collect();
+    /// Returns at most `max` buffered lines from the start of the file. Must be called before any frame is read.
+    pub(super) fn sample_lines(&self, max: usize) -> Vec<&[u8]> {
+        let mut lines: Vec<&[u8]> = self.head().split(|byte| *byte == b'\n').take(max.saturating_add(1)).collect();
         // The last line may be incomplete, or be the empty rest after the last line ending.
-        let is_cut = lines.len() > most || !self.ended || self.input.is_cut();
+        let is_cut = lines.len() > max || !self.ended || self.input.is_cut();
         if lines.len() > 1 && (is_cut || lines.last().is_some_and(|line| line.is_empty())) {
             lines.pop();
         }

@@ -30,7 +30,7 @@ const UNUSUAL: u128 = 1_000;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gaps {
     /// Maximum length of a gap in ps.
-    most: Option<u128>,
+    max: Option<u128>,
     count: u64,
     last: u128,
     longest: Gap,
@@ -39,9 +39,9 @@ pub(super) struct Gaps {
 }
 
 impl Gaps {
-    /// Creates a check that shortens gaps to `most`, if given.
-    pub(super) fn new(most: Option<Time>) -> Gaps {
-        Gaps { most: most.map(|most| u128::from(most.ps())), ..Gaps::default() }
+    /// Creates a check that shortens gaps to `max`, if given.
+    pub(super) fn new(max: Option<Time>) -> Gaps {
+        Gaps { max: max.map(|max| u128::from(max.ps())), ..Gaps::default() }
     }
 
     /// Returns the shortened time of a request since the first one, in ps. `since` is the original time. If time runs
@@ -54,11 +54,11 @@ impl Gaps {
         if gap > self.longest.ps {
             self.longest = Gap { ps: gap, line, before: self.count - 1 };
         }
-        if let Some(most) = self.most
-            && gap > most
+        if let Some(max) = self.max
+            && gap > max
         {
             self.shortened += 1;
-            self.removed += gap - most;
+            self.removed += gap - max;
         }
         since.saturating_sub(self.removed)
     }
@@ -72,7 +72,7 @@ impl Gaps {
         let short = if self.is_at_end(self.longest) { SHORT_AT_END } else { SHORT };
         let is_usual = self.count < FEW || ps < short || others >= ps;
         let unusual = !is_usual && ps / UNUSUAL >= others / u128::from(self.count - 1);
-        (unusual && self.most.is_none_or(|most| ps <= most)).then_some(self.longest)
+        (unusual && self.max.is_none_or(|max| ps <= max)).then_some(self.longest)
     }
 
     /// Returns `true` if only few requests are before or after a gap.
@@ -152,8 +152,8 @@ mod tests {
 
     #[test]
     fn a_changed_clock_is_reported_with_its_line() {
-        let jump = |most: Option<Time>, count: u64, at: u64, by: u128| {
-            let mut gaps = Gaps::new(most);
+        let jump = |max: Option<Time>, count: u64, at: u64, by: u128| {
+            let mut gaps = Gaps::new(max);
             for n in 0..count {
                 let late = if n >= at { by } else { 0 };
                 gaps.shorten(u128::from(n) * S / 100 + late, n + 1);

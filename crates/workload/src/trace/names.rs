@@ -1,7 +1,7 @@
 //! Named devices of a trace, numbered in the order of their first occurrence.
 
 use super::fields::Expected;
-use super::record::MOST_DEVICES;
+use super::record::MAX_DEVICES;
 
 /// Maximum length of a name, which bounds the memory for all names. The same as in fio.
 const LONGEST: usize = 256;
@@ -30,7 +30,7 @@ impl Names {
         };
         self.recent = match self.sorted.binary_search_by(key) {
             Ok(place) => self.sorted[place],
-            Err(_) if self.names.len() >= MOST_DEVICES => return Err(Expected("at most 65536 different devices")),
+            Err(_) if self.names.len() >= MAX_DEVICES => return Err(Expected("at most 65536 different devices")),
             Err(_) if text.len() > LONGEST => return Err(Expected("the name of a device, of at most 256 bytes")),
             Err(place) => {
                 let device = self.names.len() as u32;
@@ -67,7 +67,7 @@ mod tests {
     fn memory_is_bounded() {
         let mut names = Names::default();
         assert!(names.device(&[b'x'; 257], 0).unwrap_err().0.contains("256 bytes"));
-        for number in 0..MOST_DEVICES as u64 {
+        for number in 0..MAX_DEVICES as u64 {
             names.device(b"", number).unwrap();
         }
         assert!(names.device(b"", 1 << 40).unwrap_err().0.contains("65536 different"));

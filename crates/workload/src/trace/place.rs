@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::footprint::{PAGE, Packed, Touched};
 use super::options::{Devices, Fit, TraceOptions};
-use super::record::MOST_DEVICES;
+use super::record::MAX_DEVICES;
 use super::record::Record;
 use super::records::{Entry, Records};
 use crate::quantity::readable;
@@ -41,7 +41,7 @@ impl Survey {
             if end > extent.end {
                 *extent = Extent { end, line };
             }
-            if survey.extents.len() > MOST_DEVICES {
+            if survey.extents.len() > MAX_DEVICES {
                 return Err(records.error(line, "more than 65536 devices; `--devices merge` treats them as one"));
             }
             if options.fit == Fit::Compact {

@@ -14,7 +14,7 @@ const BURST_BANDWIDTH: f64 = 64e9;
 /// Maximum mean bandwidth of a host, in bytes per second.
 const MEAN_BANDWIDTH: f64 = 100e9;
 /// Maximum request rate of a host, in requests per second.
-const MOST_REQUESTS: f64 = 100e6;
+const MAX_REQUESTS: f64 = 100e6;
 /// Minimum request rate of a trace, in requests per second: one per hour.
 const FEWEST_REQUESTS: f64 = 1.0 / 3600.0;
 /// Limits that another unit must satisfy to be suggested.
@@ -84,7 +84,7 @@ impl RateCheck {
 
     #[cold]
     fn note_burst(&mut self, line: u64, rate: Rate) {
-        if rate.is_above(MOST_REQUESTS, BURST_BANDWIDTH) {
+        if rate.is_above(MAX_REQUESTS, BURST_BANDWIDTH) {
             self.burst = Some((line, rate));
         }
     }
@@ -97,7 +97,7 @@ impl RateCheck {
             return None;
         }
         let mean = Rate::over(self.count - 1, self.bytes, span);
-        let (what, rate) = if mean.is_above(MOST_REQUESTS, MEAN_BANDWIDTH) {
+        let (what, rate) = if mean.is_above(MAX_REQUESTS, MEAN_BANDWIDTH) {
             (format!("the trace offers {} on average, more than a host can", said(mean)), mean)
         } else if let Some((line, rate)) = self.burst {
             (format!("{BURST} requests up to line {line} are offered at {}, more than a host can", said(rate)), rate)

@@ -6,7 +6,7 @@ use super::fields::{Decimal, Expected};
 use crate::sim::request::{Operation, SECTOR};
 
 /// Maximum number of devices, which bounds the memory. A trace with more devices has other data in that column.
-pub(super) const MOST_DEVICES: usize = 65_536;
+pub(super) const MAX_DEVICES: usize = 65_536;
 
 /// A request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

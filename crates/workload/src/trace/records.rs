@@ -11,7 +11,7 @@ use super::format::{Framing, Parser};
 use super::frames::{Frame, Frames, shown, shown_bytes};
 use super::input::Input;
 use super::options::{Devices, Replay, TraceOptions};
-use super::record::{DeviceName, MOST_DEVICES, Record};
+use super::record::{DeviceName, MAX_DEVICES, Record};
 use super::time_unit::TimeUnit;
 use super::units::UnitCheck;
 use crate::sim::source::SourceError;
@@ -316,7 +316,7 @@ impl Selection {
             None => {
                 let taken = is_wanted();
                 // Beyond this number, the list is only needed for messages.
-                if taken || self.known.len() < MOST_DEVICES {
+                if taken || self.known.len() < MAX_DEVICES {
                     self.known.insert(device, taken);
                 }
                 taken

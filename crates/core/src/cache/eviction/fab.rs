@@ -22,7 +22,7 @@ pub struct Fab {
     classes: Vec<List>,
     links: Links,
     /// Upper bound of the number of units of any block.
-    most: u32,
+    fullest: u32,
 }
 
 impl Policy for Fab {
@@ -33,7 +33,7 @@ impl Policy for Fab {
             classes: vec![List::default(); units.per_block() as usize + 1],
             links: Links::new(units.blocks()),
             units,
-            most: 0,
+            fullest: 0,
         })
     }
 }
@@ -47,7 +47,7 @@ impl Fab {
         let count = self.units.count(block);
         if count > 0 {
             self.classes[count as usize].push_first(&mut self.links, block);
-            self.most = self.most.max(count);
+            self.fullest = self.fullest.max(count);
         }
     }
 }
@@ -71,11 +71,11 @@ impl EvictionPolicy for Fab {
     }
 
     fn take(&mut self, victims: &mut Vec<u32>) {
-        while self.most > 0 {
-            if let Some(block) = self.classes[self.most as usize].pop_last(&mut self.links) {
+        while self.fullest > 0 {
+            if let Some(block) = self.classes[self.fullest as usize].pop_last(&mut self.links) {
                 return self.units.take(block, victims);
             }
-            self.most -= 1;
+            self.fullest -= 1;
         }
     }
 }

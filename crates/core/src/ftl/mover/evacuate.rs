@@ -82,17 +82,17 @@ impl Evacuation {
         self.walk.block()
     }
 
-    /// Reads the next pages that hold valid units, at most `most`. Returns `None` if there are none. The copies depend
+    /// Reads the next pages that hold valid units, at most `max`. Returns `None` if there are none. The copies depend
     /// on the block until they end.
     #[inline(always)]
-    pub fn read(&mut self, ftl: &mut Ftl, most: u32) -> Option<PagesRead> {
+    pub fn read(&mut self, ftl: &mut Ftl, max: u32) -> Option<PagesRead> {
         let block = self.walk.block?;
         let per_page = ftl.shape().units_per_page;
         let (before, mut pages, mut last) = (self.copies.len(), 0, u32::MAX);
         ftl.blocks.visit_valid(self.walk.next..self.walk.end, |unit| {
             let page = per_page.divide(unit.0);
             if page != last {
-                if pages == most {
+                if pages == max {
                     return false;
                 }
                 (pages, last) = (pages + 1, page);

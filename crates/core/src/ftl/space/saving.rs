@@ -10,7 +10,7 @@ const NOWHERE: u32 = u32::MAX;
 
 /// Limit of the erases of a block. A block with more would not be realistic, and its erases could not be counted
 /// further.
-const MOST_ERASES: u32 = 1 << 31;
+const MAX_ERASES: u32 = 1 << 31;
 
 /// Blocks whose states can be saved, by number.
 const STATES: [BlockState; 6] =
@@ -89,7 +89,7 @@ impl Space {
             let failed = is_kept || matches!(known, BlockState::Failed | BlockState::Bad);
             let role = if state & MAP != 0 { Role::Map } else { Role::Data };
             *block = Block { state: *known, role, failed, ..Block::default() };
-            block.erases = input.below(MOST_ERASES, "erase")?;
+            block.erases = input.below(MAX_ERASES, "erase")?;
             if block.failed && !fails {
                 return Err(input.damaged("a failed block in a device without faults"));
             }

@@ -89,7 +89,7 @@ impl<'a> RegionView<'a> {
     }
 
     /// Returns the fewest invalid units with which reclaiming a data block frees space.
-    pub(in crate::ftl) fn least_reclaim(&self) -> u32 {
+    pub(in crate::ftl) fn min_reclaim(&self) -> u32 {
         self.size.program_units
     }
 

@@ -69,7 +69,7 @@ const FACTORS: [u64; 8] = [
 ];
 
 /// Maximum value of a counter.
-const MOST: u64 = 15;
+const MAX_COUNT: u64 = 15;
 
 impl Policy for MultiHash {
     type Config = MultiHashConfig;
@@ -82,8 +82,8 @@ impl Policy for MultiHash {
         if !(1..=FACTORS.len() as u32).contains(&hashes) {
             return Err(format!("hashes = {hashes}: must be from 1 to {}", FACTORS.len()));
         }
-        if !(1..=MOST as u32).contains(&hot) {
-            return Err(format!("hot = {hot}: must be from 1 to {MOST}, the maximum of a counter"));
+        if !(1..=MAX_COUNT as u32).contains(&hot) {
+            return Err(format!("hot = {hot}: must be from 1 to {MAX_COUNT}, the maximum of a counter"));
         }
         match halve_after > 0.0 && halve_after <= 1000.0 {
             true => Ok(()),
@@ -116,11 +116,11 @@ impl MultiHash {
     #[inline]
     fn count(&mut self, counter: u64) -> u64 {
         let (word, bit) = ((counter / 16) as usize, counter % 16 * 4);
-        let value = self.words[word] >> bit & MOST;
-        if value < MOST {
+        let value = self.words[word] >> bit & MAX_COUNT;
+        if value < MAX_COUNT {
             self.words[word] += 1 << bit;
         }
-        (value + 1).min(MOST)
+        (value + 1).min(MAX_COUNT)
     }
 
     fn halve(&mut self) {
@@ -130,7 +130,7 @@ impl MultiHash {
 
 impl TemperaturePolicy for MultiHash {
     fn classify(&mut self, written: Written) -> u8 {
-        let mut least = MOST;
+        let mut least = MAX_COUNT;
         for factor in &FACTORS[..self.hashes] {
             let hash = (u64::from(written.lpn) + 1).wrapping_mul(*factor);
             least = least.min(self.count(hash >> self.shift));

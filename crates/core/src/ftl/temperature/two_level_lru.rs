@@ -42,7 +42,7 @@ pub struct TwoLevelLru {
     /// Hot units, and candidates.
     lists: [List; 2],
     lengths: [u32; 2],
-    most: [u32; 2],
+    max_lengths: [u32; 2],
     /// True if a list entry is in the hot list.
     hot: Vec<bool>,
 }
@@ -74,7 +74,7 @@ impl TwoLevelLru {
             links: Links::new(places),
             lists: Default::default(),
             lengths: [0; 2],
-            most: [hot, candidates],
+            max_lengths: [hot, candidates],
             hot: vec![false; places as usize],
         }
     }
@@ -93,7 +93,7 @@ impl TwoLevelLru {
     /// Removes and returns the last entry of a list that is too long.
     fn last_too_many(&mut self, list: usize) -> Option<u32> {
         let last = self.lists[list].last();
-        (self.lengths[list] > self.most[list]).then(|| {
+        (self.lengths[list] > self.max_lengths[list]).then(|| {
             self.leave(list, last);
             last
         })
@@ -107,7 +107,7 @@ impl TwoLevelLru {
     }
 
     fn insert(&mut self, lpn: u32) {
-        let full = self.lengths[CANDIDATES] == self.most[CANDIDATES];
+        let full = self.lengths[CANDIDATES] == self.max_lengths[CANDIDATES];
         let place = if full { self.lists[CANDIDATES].last() } else { self.free_place() };
         if full {
             self.leave(CANDIDATES, place);
@@ -153,7 +153,7 @@ impl TemperaturePolicy for TwoLevelLru {
 
     fn load(&mut self, input: &mut Reader) -> Result<(), StateError> {
         for list in [HOT, CANDIDATES] {
-            let count = input.below(self.most[list] + 1, "units in a list")?;
+            let count = input.below(self.max_lengths[list] + 1, "units in a list")?;
             let mut units = Vec::with_capacity(count as usize);
             for _ in 0..count {
                 units.push(input.below(self.place.len() as u32, "unit")?);

@@ -138,9 +138,9 @@ impl OperationModel {
             return Err(format!("the parts of `zones` add up to {parts}, not to 1"));
         }
         /// 2^64 bytes, in pages.
-        const MOST_PAGES: u64 = 1 << 52;
+        const MAX_PAGES: u64 = 1 << 52;
         let is_extent =
-            |(start, pages): &(u64, u64)| *pages > 0 && start.checked_add(*pages).is_some_and(|end| end <= MOST_PAGES);
+            |(start, pages): &(u64, u64)| *pages > 0 && start.checked_add(*pages).is_some_and(|end| end <= MAX_PAGES);
         if self.chunk_pages == 0 || !self.extents.iter().all(is_extent) {
             return Err("`chunk_pages` and the pages of `extents` must be above 0, and end below 16 EiB".to_owned());
         }

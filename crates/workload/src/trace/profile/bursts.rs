@@ -19,7 +19,7 @@ struct Windows {
     count: u64,
     /// Sum of squares and maximum of the numbers in the windows before the current one.
     squares: f64,
-    most: u64,
+    max_count: u64,
     /// Number of requests in the windows before the current one.
     before: u64,
 }
@@ -50,7 +50,7 @@ impl Bursts {
             let window = u64::try_from(ps / u128::from(*length)).unwrap_or(u64::MAX);
             if window > windows.current {
                 windows.squares += windows.count as f64 * windows.count as f64;
-                windows.most = windows.most.max(windows.count);
+                windows.max_count = windows.max_count.max(windows.count);
                 windows.before += windows.count;
                 (windows.current, windows.count) = (window, 0);
             }
@@ -68,7 +68,7 @@ impl Bursts {
                 window: *length,
                 windows: windows.current,
                 dispersion: (windows.squares / number - mean * mean).max(0.0) / mean,
-                peak_to_mean: windows.most as f64 / mean,
+                peak_to_mean: windows.max_count as f64 / mean,
             })
         };
         WINDOWS.iter().zip(&self.windows).filter_map(of).collect()

@@ -29,7 +29,7 @@ use pages::{Pages, Touched, hot_share};
 use runs::Runs;
 
 /// A trace with more devices has other data in that column. The devices beyond the limit are counted as one.
-const MOST_DEVICES: usize = super::record::MOST_DEVICES;
+const MAX_DEVICES: usize = super::record::MAX_DEVICES;
 
 /// Counts of one operation.
 #[derive(Default)]
@@ -73,14 +73,14 @@ pub struct Profiler {
 
 impl Default for Profiler {
     fn default() -> Profiler {
-        Profiler::new(pages::MOST_REGIONS)
+        Profiler::new(pages::MAX_REGIONS)
     }
 }
 
 impl Profiler {
-    /// Creates a profiler that counts each page of up to `most_regions` regions of 256 KiB, and samples the regions if
+    /// Creates a profiler that counts each page of up to `max_regions` regions of 256 KiB, and samples the regions if
     /// there are more. A region takes about 560 B.
-    pub fn new(most_regions: usize) -> Profiler {
+    pub fn new(max_regions: usize) -> Profiler {
         Profiler {
             requests: 0,
             first: None,
@@ -91,7 +91,7 @@ impl Profiler {
             gaps: GapMoments::default(),
             bursts: Bursts::default(),
             order: OrderOfTime::default(),
-            pages: Pages::new(most_regions),
+            pages: Pages::new(max_regions),
             runs: Runs::default(),
             doubts: Doubts::new(),
         }
@@ -119,7 +119,7 @@ impl Profiler {
 
     fn add_to_device(&mut self, item: &Item) {
         let fresh = || OfDevice { requests: 0, reads: 0, sectors: 0, first: u64::MAX, end: 0 };
-        let known = self.devices.len() < MOST_DEVICES || self.devices.contains_key(&item.device);
+        let known = self.devices.len() < MAX_DEVICES || self.devices.contains_key(&item.device);
         let device = match known {
             true => self.devices.entry(item.device).or_insert_with(fresh),
             false => self.others.get_or_insert_with(fresh),

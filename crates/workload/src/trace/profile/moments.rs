@@ -118,7 +118,7 @@ impl Gaps {
 }
 
 /// Maximum number of sizes that are counted individually. Others are rounded up to an eighth of an octave.
-const MOST_SIZES: usize = 4096;
+const MAX_SIZES: usize = 4096;
 
 /// Number of requests by size in sectors.
 #[derive(Clone, Debug, Default)]
@@ -129,7 +129,7 @@ pub struct Sizes {
 impl Sizes {
     /// Adds a size.
     pub fn add(&mut self, sectors: u32) {
-        let known = self.counts.len() < MOST_SIZES || self.counts.contains_key(&sectors);
+        let known = self.counts.len() < MAX_SIZES || self.counts.contains_key(&sectors);
         let key = if known { sectors } else { class_ends(class_of(u64::from(sectors))).1.min(1 << 31) as u32 };
         *self.counts.entry(key).or_default() += 1;
     }

@@ -14,7 +14,7 @@ pub const PAGE: u64 = 8;
 /// Pages per region.
 const REGION: u64 = 64;
 /// Maximum number of regions, at about 560 B each: 128 GiB of densely used addresses.
-pub const MOST_REGIONS: usize = 1 << 19;
+pub const MAX_REGIONS: usize = 1 << 19;
 
 /// Accesses to the pages of a region. The counts saturate.
 struct Region {
@@ -40,7 +40,7 @@ pub struct Accesses {
 /// Pages of all devices.
 pub struct Pages {
     regions: BTreeMap<(u32, u64), Box<Region>>,
-    most: usize,
+    max_regions: usize,
     /// A region is counted if its hash starts with this number of zero bits: one region of 2^halvings.
     halvings: u32,
     accesses: Accesses,
@@ -71,9 +71,9 @@ pub struct Touched {
 }
 
 impl Pages {
-    /// Creates empty statistics that count at most `most` regions.
-    pub fn new(most: usize) -> Pages {
-        Pages { regions: BTreeMap::new(), most: most.max(1), halvings: 0, accesses: Accesses::default() }
+    /// Creates empty statistics that count at most `max_regions` regions.
+    pub fn new(max_regions: usize) -> Pages {
+        Pages { regions: BTreeMap::new(), max_regions: max_regions.max(1), halvings: 0, accesses: Accesses::default() }
     }
 
     /// Adds a request. Only reads and writes count.
@@ -105,7 +105,7 @@ impl Pages {
     }
 
     fn thin_out(&mut self) {
-        while self.regions.len() > self.most && self.halvings < 63 {
+        while self.regions.len() > self.max_regions && self.halvings < 63 {
             self.halvings += 1;
             let halvings = self.halvings;
             self.regions.retain(|(device, region), _| hash(*device, *region).leading_zeros() >= halvings);

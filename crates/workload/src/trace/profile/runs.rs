@@ -8,7 +8,7 @@ use crate::sim::request::Operation;
 /// Number of stored request ends per device. Allows for interleaved streams.
 const STREAMS: usize = 32;
 /// Maximum number of distinguished devices. All further ones share an entry.
-const MOST_DEVICES: usize = 65_536;
+const MAX_DEVICES: usize = 65_536;
 
 /// Last requests of a device.
 #[derive(Clone)]
@@ -52,7 +52,7 @@ impl Runs {
             return false;
         }
         let key =
-            if self.devices.len() < MOST_DEVICES || self.devices.contains_key(&device) { device } else { u32::MAX };
+            if self.devices.len() < MAX_DEVICES || self.devices.contains_key(&device) { device } else { u32::MAX };
         let device = self.devices.entry(key).or_insert(Device {
             last: None,
             by_operation: [None; Operation::ALL.len()],

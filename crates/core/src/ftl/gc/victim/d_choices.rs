@@ -9,7 +9,7 @@ use crate::sim::rng::Rng;
 use crate::state::{Reader, StateError, Writer};
 
 /// Largest `d`. It bounds the time for the choice of a victim.
-const MOST: u32 = 1000;
+const MAX_CHOICES: u32 = 1000;
 
 /// Options of d-choices.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -39,7 +39,9 @@ impl Policy for DChoices {
     fn check(options: &DChoicesConfig, _: &DeviceConfig) -> Result<(), String> {
         match options.d {
             0 => Err("d = 0 draws no block: d must be 1 or more".to_owned()),
-            d if d > MOST => Err(format!("d = {d}: must be at most {MOST}; to compare all blocks, use `greedy`")),
+            d if d > MAX_CHOICES => {
+                Err(format!("d = {d}: must be at most {MAX_CHOICES}; to compare all blocks, use `greedy`"))
+            }
             _ => Ok(()),
         }
     }

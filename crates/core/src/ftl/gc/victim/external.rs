@@ -15,7 +15,7 @@ pub struct External {
     index: Index,
     /// Number of consecutive victims that freed nothing. Indexed by plane.
     in_vain: Vec<u32>,
-    most_wasted: u32,
+    max_wasted: u32,
 }
 
 impl External {
@@ -28,7 +28,7 @@ impl External {
             guard: Guard::new(wanted, made),
             index: if reads_columns { Index::Columns } else { Index::Buckets },
             in_vain: vec![0; device.total_planes() as usize],
-            most_wasted: device.geometry.blocks.saturating_mul(64),
+            max_wasted: device.geometry.blocks.saturating_mul(64),
         })
     }
 
@@ -44,9 +44,9 @@ impl External {
         };
         let plane = view.plane();
         let in_vain = &mut self.in_vain[plane.index()];
-        let gains = view.units() - view.valid(victim) >= view.least_reclaim();
+        let gains = view.units() - view.valid(victim) >= view.min_reclaim();
         *in_vain = if gains { 0 } else { *in_vain + 1 };
-        if *in_vain > self.most_wasted {
+        if *in_vain > self.max_wasted {
             let what = format!(
                 "chose {in_vain} blocks of plane {} in succession that gain nothing, though others would",
                 plane.0

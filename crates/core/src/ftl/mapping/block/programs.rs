@@ -178,19 +178,19 @@ impl Block {
         self.free_blocks(cx, plane);
     }
 
-    /// Removes the pending writes of the next program of a logical block from the queue, at most `most`.
+    /// Removes the pending writes of the next program of a logical block from the queue, at most `max`.
     fn take_pending(
         &mut self,
         cx: &mut (impl Context + ?Sized),
         number: u32,
-        most: u32,
+        max: u32,
         into: &mut Vec<(u32, TransactionId)>,
     ) {
         let group = cx.ftl().shape().units_per_program;
         let (next, ops) = (self.logical(number).next, cx.ops());
         let mut pending = std::mem::take(&mut self.job(number).pending);
         let mut others = Fifo::default();
-        while into.len() < most.min(group) as usize && !pending.is_empty() {
+        while into.len() < max.min(group) as usize && !pending.is_empty() {
             let id = pending.pop(ops);
             let (_, offset) = self.map.split(ops[id].lpn);
             let free = !ops[id].trimmed && into.iter().all(|&(other, _)| other != offset);

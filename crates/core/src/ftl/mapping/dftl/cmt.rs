@@ -72,7 +72,7 @@ pub struct Cmt {
     chains: Vec<u32>,
     /// 0: probationary; 1: protected.
     segments: [Recency; 2],
-    most_protected: u32,
+    max_protected: u32,
     capacity: u32,
     len: u32,
     pages: Vec<OfPage>,
@@ -89,7 +89,7 @@ impl Cmt {
             free: NONE,
             chains: vec![NONE; (capacity as usize).next_power_of_two()],
             segments: [empty; 2],
-            most_protected: protected,
+            max_protected: protected,
             capacity,
             len: 0,
             pages: vec![OfPage { dirty: NONE, resident: 0 }; pages as usize],
@@ -169,11 +169,11 @@ impl Cmt {
 
     /// Makes an entry the most recently used of the protected segment.
     fn protect(&mut self, index: usize) {
-        if self.most_protected == 0 {
+        if self.max_protected == 0 {
             return self.link(index, Segment::Probationary);
         }
         self.link(index, Segment::Protected);
-        if self.segments[1].len > self.most_protected {
+        if self.segments[1].len > self.max_protected {
             let demoted = self.segments[1].oldest as usize;
             self.unlink(demoted);
             self.link(demoted, Segment::Probationary);
@@ -346,7 +346,7 @@ impl Cmt {
     /// Reads what [`Cmt::save`] wrote, into a new table, for a device with `units` units.
     pub fn load_from(&mut self, input: &mut Reader, units: u32) -> Result<(), StateError> {
         for segment in [Segment::Probationary, Segment::Protected] {
-            let most = if segment == Segment::Protected { self.most_protected } else { self.capacity };
+            let most = if segment == Segment::Protected { self.max_protected } else { self.capacity };
             let entries = input.below(most.min(self.capacity - self.len) + 1, "cached entries")?;
             for _ in 0..entries {
                 let lpn = Lpn(input.below(units, "logical unit")?);

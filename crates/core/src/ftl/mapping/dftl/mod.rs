@@ -70,12 +70,12 @@ impl Default for DftlConfig {
 }
 
 /// Maximum number of entries of a translation page.
-const MOST_ENTRIES: u64 = 1 << 24;
+const MAX_ENTRIES: u64 = 1 << 24;
 /// Maximum number of cached entries.
-const MOST_CACHED: u64 = 1 << 30;
+const MAX_CACHED: u64 = 1 << 30;
 /// Maximum number of units of a block. Each unit may have its victim wait for another translation page, and these waits
 /// are counted in 16 bits.
-const MOST_UNITS_PER_BLOCK: u32 = 1 << 15;
+const MAX_UNITS_PER_BLOCK: u32 = 1 << 15;
 
 impl DftlConfig {
     /// Returns the bytes of a translation page, which is as large as one program.
@@ -85,7 +85,7 @@ impl DftlConfig {
 
     /// Returns the number of entries of a translation page.
     pub fn entries_per_page(&self, device: &DeviceConfig) -> u32 {
-        (self.bytes_per_page(device) / self.entry.0.max(1)).clamp(1, MOST_ENTRIES) as u32
+        (self.bytes_per_page(device) / self.entry.0.max(1)).clamp(1, MAX_ENTRIES) as u32
     }
 
     /// Returns the number of entries that the cache can hold.
@@ -149,11 +149,11 @@ impl Policy for Dftl {
         if !(1..=program).contains(&options.entry.0) {
             return Err(format!("entry = {}: expected 1 B to {program} B (a translation page)", options.entry));
         }
-        if program / options.entry.0 > MOST_ENTRIES {
-            return Err(format!("entry = {}: a translation page has at most {MOST_ENTRIES} entries", options.entry));
+        if program / options.entry.0 > MAX_ENTRIES {
+            return Err(format!("entry = {}: a translation page has at most {MAX_ENTRIES} entries", options.entry));
         }
-        if options.cached_entry.0 == 0 || !(1..=MOST_CACHED).contains(&options.cached_entries()) {
-            let what = format!("must hold from 1 to {MOST_CACHED} entries of {}", options.cached_entry);
+        if options.cached_entry.0 == 0 || !(1..=MAX_CACHED).contains(&options.cached_entries()) {
+            let what = format!("must hold from 1 to {MAX_CACHED} entries of {}", options.cached_entry);
             return Err(format!("cache = {}: {what} (cached_entry)", options.cache));
         }
         if !(0.0..1.0).contains(&options.protected) {
@@ -163,9 +163,9 @@ impl Policy for Dftl {
         if !(0.0..1.0).contains(&options.map_spare) {
             return Err(format!("map_spare = {}: expected a share of blocks from 0 to below 1", options.map_spare));
         }
-        if device.units_per_block() > MOST_UNITS_PER_BLOCK {
+        if device.units_per_block() > MAX_UNITS_PER_BLOCK {
             let units = device.units_per_block();
-            return Err(format!("a block of {units} mapping units, at most {MOST_UNITS_PER_BLOCK} with this scheme"));
+            return Err(format!("a block of {units} mapping units, at most {MAX_UNITS_PER_BLOCK} with this scheme"));
         }
         Ok(())
     }

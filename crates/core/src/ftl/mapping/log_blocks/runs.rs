@@ -10,7 +10,7 @@ use crate::state::{Reader, StateError, Writer};
 pub struct Runs {
     rule: Sequential,
     /// Units of a request that is sequential by its size.
-    least: u32,
+    min_units: u32,
     /// Unit after the last one that was written.
     next: u32,
 }
@@ -19,8 +19,8 @@ impl Runs {
     /// Creates the rule of a device.
     pub fn new(rule: Sequential, device: &DeviceConfig) -> Runs {
         let pages = if let Sequential::MinPages(pages) = rule { pages } else { 0 };
-        let least = (pages.saturating_mul(device.units_per_page()) / device.pages_per_unit()).max(1);
-        Runs { rule, least, next: u32::MAX }
+        let min_units = (pages.saturating_mul(device.units_per_page()) / device.pages_per_unit()).max(1);
+        Runs { rule, min_units, next: u32::MAX }
     }
 
     /// Returns `true` if a write goes to a sequential log block.
@@ -30,7 +30,7 @@ impl Runs {
             || match self.rule {
                 Sequential::BlockStart => write.offset == 0,
                 Sequential::AfterLast => write.offset == 0 || follows,
-                Sequential::MinPages(_) => write.units >= self.least,
+                Sequential::MinPages(_) => write.units >= self.min_units,
             }
     }
 
