@@ -268,9 +268,10 @@ fn of_member(number: usize, name: &str, error: ConfigError) -> ConfigError {
     let called = |text: String| format!("member {number} ({name}): {text}");
     let problems: Vec<Problem> =
         error.problems().iter().map(|p| Problem::new(p.path.clone(), called(p.to_string()))).collect();
-    match problems.is_empty() {
-        true => ConfigError::Malformed(vec![Problem::new("array.members", called(error.to_string()))]),
-        false => ConfigError::Refused(problems),
+    if problems.is_empty() {
+        ConfigError::Malformed(vec![Problem::new("array.members", called(error.to_string()))])
+    } else {
+        ConfigError::Refused(problems)
     }
 }
 

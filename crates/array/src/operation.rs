@@ -168,10 +168,7 @@ pub fn segments(layout: &Layout, row: u64, from: u64, to: u64) -> impl Iterator<
     let chunk = u64::from(layout.chunk());
     let (first, last) = ((from / chunk) as u32, ((to - 1) / chunk) as u32);
     let (a, b) = ((from % chunk) as u32, ((to - 1) % chunk) as u32 + 1);
-    let bounds = match first == last {
-        true => [a, b, b, b],
-        false => [0, a.min(b), a.max(b), layout.chunk()],
-    };
+    let bounds = if first == last { [a, b, b, b] } else { [0, a.min(b), a.max(b), layout.chunk()] };
     let segment = move |at: usize| {
         let (lo, hi) = (bounds[at], bounds[at + 1]);
         let (first, last) = (first + u32::from(lo < a), i64::from(last) - i64::from(lo >= b));

@@ -91,9 +91,6 @@ impl SsdArray {
     pub(crate) fn resynced(&mut self) {
         let Some(rows) = &mut self.resyncing else { return };
         rows.pop();
-        match rows.is_empty() {
-            true => self.resyncing = None,
-            false => self.timers.set(self.now, Timer::Resync),
-        }
+        if rows.is_empty() { self.resyncing = None } else { self.timers.set(self.now, Timer::Resync) }
     }
 }

@@ -56,10 +56,7 @@ fn of_member(number: usize) -> impl Fn(StateError) -> StateError {
 
 /// Checks that the file has a state of a member next.
 fn expect_member(number: usize, input: &mut dyn BufRead) -> Result<(), StateError> {
-    match input.fill_buf()?.is_empty() {
-        true => Err(StateError::Ends(format!("member {number}"))),
-        false => Ok(()),
-    }
+    if input.fill_buf()?.is_empty() { Err(StateError::Ends(format!("member {number}"))) } else { Ok(()) }
 }
 
 impl ArrayHead {

@@ -63,9 +63,10 @@ impl SsdArray {
         let failed = |index: &u32| !self.is_alive(self.layout.data_member(operation.row, *index, 0), operation.row);
         let failed_inside = (operation.first..=operation.last).any(|index| failed(&index));
         let failed_outside = (0..self.layout.data()).any(|index| !operation.covers(index) && failed(&index));
-        let (reconstruct, reads) = match failed_outside {
-            true => (Strategy::ReconstructAll, self.layout.data()),
-            false => (Strategy::Reconstruct, self.layout.data() - operation.chunks()),
+        let (reconstruct, reads) = if failed_outside {
+            (Strategy::ReconstructAll, self.layout.data())
+        } else {
+            (Strategy::Reconstruct, self.layout.data() - operation.chunks())
         };
         // A journal entry has the data of lost chunks, which a read-modify-write does not read.
         let covered = (operation.first..=operation.last).fold(0, |mask, index| mask | 1 << index);
@@ -133,10 +134,7 @@ impl SsdArray {
         let mut missing = 0;
         for index in 0..self.layout.data() {
             let member = self.layout.data_member(row, index, 0);
-            match self.is_usable(&operation, member) {
-                true => self.read_from(id, member, purpose),
-                false => missing += 1,
-            }
+            if self.is_usable(&operation, member) { self.read_from(id, member, purpose) } else { missing += 1 }
         }
         for (_, member) in self.parities_alive(row) {
             if missing > 0 && self.is_usable(&operation, member) {

@@ -50,12 +50,11 @@ fn requests(array: &SsdArray, seed: u64, count: u64, aligned: bool) -> Vec<Reque
             2 => Operation::Trim,
             _ => Operation::Write,
         };
-        let (length, lba) = match aligned {
-            true => (8, rng.below(sectors / 24) * 8),
-            false => {
-                let most = if rng.below(4) == 0 { 300 } else { 40 };
-                (1 + rng.below(most), rng.below(sectors / 3))
-            }
+        let (length, lba) = if aligned {
+            (8, rng.below(sectors / 24) * 8)
+        } else {
+            let most = if rng.below(4) == 0 { 300 } else { 40 };
+            (1 + rng.below(most), rng.below(sectors / 3))
         };
         Request::new(Time::ZERO, operation, lba, length.min(sectors - lba) as u32)
     };

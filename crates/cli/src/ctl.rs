@@ -253,17 +253,19 @@ fn status(answer: &Value) -> Result<String, Failure> {
 /// Describes what has freed blocks: victims of garbage collection, or merges.
 fn reclaimed(flash: &Flash) -> String {
     let merges = flash.merges.iter().map(|(kind, count)| format!("{} {kind}", grouped(*count)));
-    match flash.merges.is_empty() {
-        true => format!("{} GC victims", grouped(flash.gc_victims)),
-        false => format!("{} merges", merges.collect::<Vec<_>>().join(", ")),
+    if flash.merges.is_empty() {
+        format!("{} GC victims", grouped(flash.gc_victims))
+    } else {
+        format!("{} merges", merges.collect::<Vec<_>>().join(", "))
     }
 }
 
 /// Formats the state of flash: read-only mode, bad blocks and failed operations.
 fn condition(flash: &Flash) -> String {
-    let mut text = match flash.read_only {
-        true => "  READ-ONLY      the device no longer accepts writes\n".to_owned(),
-        false => String::new(),
+    let mut text = if flash.read_only {
+        "  READ-ONLY      the device no longer accepts writes\n".to_owned()
+    } else {
+        String::new()
     };
     text += &format!("  bad blocks     {}\n", grouped(flash.bad_blocks));
     let [programs, erases, reads] =

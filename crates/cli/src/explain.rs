@@ -31,8 +31,9 @@ pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
     if let Some(note) = &explanation.note {
         say(&format!("note: {note}"));
     }
-    print(&match args.json {
-        true => serde_json::to_string_pretty(&explanation).map_err(Failure::fault)? + "\n",
-        false => text(&explanation, &args.directory, &args.request),
+    print(&if args.json {
+        serde_json::to_string_pretty(&explanation).map_err(Failure::fault)? + "\n"
+    } else {
+        text(&explanation, &args.directory, &args.request)
     })
 }

@@ -100,9 +100,10 @@ pub struct VmArgs {
 fn package(text: &str) -> Result<String, String> {
     let begins = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit();
     let goes_on = |character: char| begins(character) || "+-.".contains(character);
-    match text.starts_with(begins) && text.chars().all(goes_on) {
-        true => Ok(text.to_owned()),
-        false => Err(format!("invalid package name `{text}`: expected lowercase letters, digits, `+`, `-` and `.`")),
+    if text.starts_with(begins) && text.chars().all(goes_on) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("invalid package name `{text}`: expected lowercase letters, digits, `+`, `-` and `.`"))
     }
 }
 

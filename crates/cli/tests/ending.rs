@@ -136,10 +136,11 @@ fn waiting_for_a_reader_ends_with_the_first_signal() {
     for (index, (arguments, waits)) in cases.iter().enumerate() {
         let (signal, status) = if index % 2 == 0 { (Signal::INT, 130) } else { (Signal::TERM, 143) };
         let mut running = Running::start(&bench, arguments, Stdio::null()).listens();
-        let before = match waits {
-            true => running.says("waiting for a program that reads the pipe"),
+        let before = if *waits {
+            running.says("waiting for a program that reads the pipe")
+        } else {
             // Data in the pipe shows that the run has started. The run then fills the pipe and waits.
-            false => reader.read(&mut [0]).map(|_| String::new()).unwrap(),
+            reader.read(&mut [0]).map(|_| String::new()).unwrap()
         };
         let output = running.end(signal);
         let said = before + &stderr(&output);

@@ -164,10 +164,7 @@ fn contents(bench: &Bench) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => folders.push(path),
-                false => found.push((path.clone(), fs::read(path).unwrap())),
-            }
+            if path.is_dir() { folders.push(path) } else { found.push((path.clone(), fs::read(path).unwrap())) }
         }
     }
     found.sort();

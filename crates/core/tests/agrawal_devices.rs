@@ -61,9 +61,10 @@ fn the_devices_of_table_2_come_near_its_values() {
         let of = |operation, random| {
             // Random writes of Zeus include garbage collection: the device was overwritten at random before.
             let mut device = device(name, random && operation == Operation::Write && name.ends_with("zeus"));
-            match random {
-                true => rates(&mut device, operation, 4 * KIB, random_depth, true, small).1,
-                false => rates(&mut device, operation, bytes, depth, false, 300).0 / 1e6,
+            if random {
+                rates(&mut device, operation, 4 * KIB, random_depth, true, small).1
+            } else {
+                rates(&mut device, operation, bytes, depth, false, 300).0 / 1e6
             }
         };
         let (read, write) = (Operation::Read, Operation::Write);

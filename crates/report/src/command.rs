@@ -12,9 +12,10 @@ pub fn again(summary: &Summary) -> Option<String> {
 /// Returns a word of a command, quoted for a shell if necessary.
 pub fn quoted(word: &str) -> String {
     let harmless = |c: char| c.is_ascii_alphanumeric() || "-_=./:,+@%".contains(c);
-    match !word.is_empty() && word.chars().all(harmless) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
+    if !word.is_empty() && word.chars().all(harmless) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 

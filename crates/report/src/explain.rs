@@ -102,9 +102,10 @@ fn of_request(requests: &Path, number: u64, config: &DeviceConfig) -> Result<Opt
             operation: record.operation,
             arrival: record.arrival,
             finish: record.finish,
-            until: match record.operation == Operation::Read || config.active_buffer().is_none() {
-                true => record.finish,
-                false => Time::NEVER,
+            until: if record.operation == Operation::Read || config.active_buffer().is_none() {
+                record.finish
+            } else {
+                Time::NEVER
             },
             host_queue: spent(Part::HostQueue),
             order: spent(Part::Order),

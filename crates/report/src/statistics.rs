@@ -34,9 +34,10 @@ impl Sample {
             return (n == 1).then(|| Sample { n, mean: values[0], deviation: None, half_width: None });
         }
         // Equal values have no deviation, even if their sum is rounded.
-        let (mean, deviation) = match values.iter().all(|value| *value == values[0]) {
-            true => (values[0], 0.0),
-            false => (values.mean(), values.std_dev()),
+        let (mean, deviation) = if values.iter().all(|value| *value == values[0]) {
+            (values[0], 0.0)
+        } else {
+            (values.mean(), values.std_dev())
         };
         let t = student((n - 1) as f64).inverse_cdf(0.5 + CONFIDENCE / 2.0);
         Some(Sample { n, mean, deviation: Some(deviation), half_width: Some(t * deviation / (n as f64).sqrt()) })

@@ -12,10 +12,7 @@ pub fn without_places(given: impl Iterator<Item = String>, seed: u64) -> Vec<Str
         if std::mem::take(&mut value_follows) || WITHOUT_VALUE.contains(&name) {
             continue;
         }
-        match WITH_VALUE.contains(&name) {
-            true => value_follows = name == argument,
-            false => kept.push(argument),
-        }
+        if WITH_VALUE.contains(&name) { value_follows = name == argument } else { kept.push(argument) }
     }
     kept.extend(["--seed".to_owned(), seed.to_string()]);
     kept

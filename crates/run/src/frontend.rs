@@ -158,8 +158,9 @@ pub fn unless_ended(failure: Failure, frontend: &dyn Frontend) -> Failure {
 /// Returns the failure to write, or [`Failure::Interrupted`] if the user ended the run, because that also ends waiting
 /// for the reader of a pipe.
 pub fn unless_stopped(error: anyhow::Error, frontend: &dyn Frontend) -> Failure {
-    match frontend.wants_end() {
-        true => Failure::Interrupted("the output was not written to its end, so there is no result"),
-        false => Failure::Fault(error),
+    if frontend.wants_end() {
+        Failure::Interrupted("the output was not written to its end, so there is no result")
+    } else {
+        Failure::Fault(error)
     }
 }

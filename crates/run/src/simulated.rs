@@ -20,12 +20,13 @@ use crate::warnings::partial_pages;
 
 /// Refuses options that need a single SSD.
 pub fn check_array(spec: &RunSpec, config: &ArrayConfig) -> Result<(), Failure> {
-    match spec.detail.timeline.is_some() && !config.is_uniform() {
-        true => Err(Failure::mistake(
+    if spec.detail.timeline.is_some() && !config.is_uniform() {
+        Err(Failure::mistake(
             "--timeline is not supported for an array; its members have different geometries; run one of them alone, \
              or give --series",
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 

@@ -272,9 +272,10 @@ impl Traces {
 
     /// Parses a trace with options of its own, or the path of a trace.
     pub fn words(&self, text: &str) -> Result<TraceWords, Failure> {
-        let mut words = match are_words(text) {
-            true => TraceWords::read(text, &self.options()).map_err(Failure::mistake)?,
-            false => TraceWords::plain(text, &self.options()),
+        let mut words = if are_words(text) {
+            TraceWords::read(text, &self.options()).map_err(Failure::mistake)?
+        } else {
+            TraceWords::plain(text, &self.options())
         };
         if words.path == Path::new(STDIN) {
             let (path, options) = self.source(&words.path)?;

@@ -68,12 +68,11 @@ pub fn partial_pages(precondition: &Precondition, device: &Device, counters: &Co
     } else {
         format!("the writes are smaller than a program of {} pages", config.geometry.pages_per_program)
     };
-    let state = match is_steady {
-        true => {
-            "; --precondition steady fills all programs, so use the job itself as --precondition instead \
+    let state = if is_steady {
+        "; --precondition steady fills all programs, so use the job itself as --precondition instead \
              (docs/model/preconditioning.md)"
-        }
-        false => "",
+    } else {
+        ""
     };
     Some(format!("{:.0} % of the space programmed for the host stayed empty: {cause}{state}", empty * 100.0))
 }
@@ -81,9 +80,10 @@ pub fn partial_pages(precondition: &Precondition, device: &Device, counters: &Co
 /// Returns the warning about a run in which no request was measured.
 pub fn nothing_measured(workload: &Workload) -> String {
     let ramp = workload.sources.iter().map(|source| source.measure_from()).max().unwrap_or(Time::ZERO);
-    let why = match ramp > Time::ZERO {
-        true => format!("the workload ended within its ramp_time of {} s", ramp.as_s()),
-        false => "the workload has no requests".to_owned(),
+    let why = if ramp > Time::ZERO {
+        format!("the workload ended within its ramp_time of {} s", ramp.as_s())
+    } else {
+        "the workload has no requests".to_owned()
     };
     format!("no request completed in the measured part: {why}")
 }
@@ -91,9 +91,10 @@ pub fn nothing_measured(workload: &Workload) -> String {
 /// Returns a warning if the arrivals of a source outran the completions.
 pub fn arrivals_outran(backlog: &Backlog) -> String {
     let Backlog { streams, requests, rate, waited } = backlog;
-    let waited = match *waited > Time::ZERO {
-        true => format!("; the next one had waited for {:.3} s", waited.as_s()),
-        false => String::new(),
+    let waited = if *waited > Time::ZERO {
+        format!("; the next one had waited for {:.3} s", waited.as_s())
+    } else {
+        String::new()
     };
     format!(
         "{}: arrivals outran completions: when the {} arrivals per second ended, about {} requests had arrived but not \

@@ -203,9 +203,10 @@ pub fn check(text: &str) -> Result<(), Failure> {
         let planned = synthetic::plan_file(path, &mut synthetic::text_of, LARGE, 1);
         return planned.map(drop).map_err(Failure::mistake);
     }
-    match are_words(text) {
-        true => TraceWords::read(text, &TraceOptions::default()).map(drop).map_err(Failure::mistake),
-        false => Ok(()),
+    if are_words(text) {
+        TraceWords::read(text, &TraceOptions::default()).map(drop).map_err(Failure::mistake)
+    } else {
+        Ok(())
     }
 }
 
@@ -239,10 +240,7 @@ pub fn is_trace(text: &str) -> bool {
 /// Returns the path of a trace that is a pipe, which cannot be read twice. Returns `None` for other workloads, and for
 /// standard input, `-`, which is kept in a file.
 pub fn pipe(text: &str, options: &TraceOptions) -> Option<PathBuf> {
-    let path = match are_words(text) {
-        true => TraceWords::read(text, options).ok()?.path,
-        false => PathBuf::from(text),
-    };
+    let path = if are_words(text) { TraceWords::read(text, options).ok()?.path } else { PathBuf::from(text) };
     let is_pipe = path != Path::new(STDIN) && is_trace(text) && path.exists() && !path.is_file() && !path.is_dir();
     is_pipe.then_some(path)
 }

@@ -119,13 +119,9 @@ impl Server {
         if !device.is_timed() {
             return Err(ServeError::NoAttribution);
         }
-        let calibration = match options.no_delay {
-            true => Calibration::default(),
-            false => calibrate(options.no_spin)?,
-        };
-        let measured = |is_used: bool, cost: fn(Wall) -> io::Result<Cost>| match is_used && !options.no_delay {
-            true => cost(calibration.spin),
-            false => Ok(Cost::default()),
+        let calibration = if options.no_delay { Calibration::default() } else { calibrate(options.no_spin)? };
+        let measured = |is_used: bool, cost: fn(Wall) -> io::Result<Cost>| {
+            if is_used && !options.no_delay { cost(calibration.spin) } else { Ok(Cost::default()) }
         };
         let costs = match options.costs {
             Some(costs) => costs,

@@ -90,10 +90,12 @@ impl Bench {
         if self.outstanding.values().any(|(_, other)| other.start < units.end && units.start < other.end) {
             return;
         }
-        let operation = match is_trim {
-            true if self.rng.below(2) == 0 => Operation::Trim,
-            true => Operation::WriteZeroes,
-            false => Operation::Write,
+        let operation = if !is_trim {
+            Operation::Write
+        } else if self.rng.below(2) == 0 {
+            Operation::Trim
+        } else {
+            Operation::WriteZeroes
         };
         let version = if is_trim { 0 } else { self.stamp + 1 };
         units.clone().for_each(|unit| self.versions[unit].push(version));

@@ -165,10 +165,7 @@ impl Group {
         let either = |own: &Option<String>, common: &Option<String>| own.clone().or_else(|| common.clone());
         let device = either(&case.own.device, &self.common.device).context("no `device`")?;
         let set: Vec<String> = self.common.set.iter().chain(&case.own.set).cloned().collect();
-        let place = match device.contains('/') {
-            true => root.join(&device).display().to_string(),
-            false => device.clone(),
-        };
+        let place = if device.contains('/') { root.join(&device).display().to_string() } else { device.clone() };
         Ok(Run {
             config: config::load(&place, &set)?,
             device,

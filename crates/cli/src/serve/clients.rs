@@ -36,9 +36,10 @@ To watch a server, and to change its speed:
 
 /// Returns the text that is printed when clients are served. `monitor` is the text about the monitor.
 pub fn welcome(config: &DeviceConfig, server: &Server, no_delay: bool, monitor: &str) -> String {
-    let time = match no_delay {
-        true => "as fast as possible, not in real time".to_owned(),
-        false => format!("in real time{}", deducted(server)),
+    let time = if no_delay {
+        "as fast as possible, not in real time".to_owned()
+    } else {
+        format!("in real time{}", deducted(server))
     };
     let size = readable(u128::from(config.logical_bytes()));
     let mut text = format!("{}: {size}, {time}\n", config.name);

@@ -43,13 +43,14 @@ impl Sink for File {
 pub fn check(path: &Path) -> Result<(), Failure> {
     let files = [path.to_owned()].into_iter().chain(partials(path)).chain([state_path(path)]);
     let found: Vec<String> = files.filter(|file| file.is_file()).map(|file| file.display().to_string()).collect();
-    match found.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::mistake(format!(
+    if found.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::mistake(format!(
             "--record {}: it would replace {}; remove or rename the existing files, or give another name",
             path.display(),
             found.join(" and ")
-        ))),
+        )))
     }
 }
 

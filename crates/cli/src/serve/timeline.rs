@@ -75,11 +75,12 @@ pub fn check(path: &Path, limit: u64, array: Option<&ArrayConfig>) -> Result<(),
     if limit < MIN_LIMIT {
         return Err(Failure::mistake(format!("--timeline-limit: {limit} bytes is too small; give at least 1MiB")));
     }
-    match array.is_none_or(ArrayConfig::is_uniform) {
-        true => Ok(()),
-        false => Err(Failure::mistake(
+    if array.is_none_or(ArrayConfig::is_uniform) {
+        Ok(())
+    } else {
+        Err(Failure::mistake(
             "--timeline is not supported for an array whose members have different geometries; serve one of them alone",
-        )),
+        ))
     }
 }
 

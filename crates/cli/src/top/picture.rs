@@ -117,18 +117,14 @@ impl View {
         let width = usize::from(area.width);
         let alerts = alerts(frame, width.saturating_sub(2));
         let is_wide = area.width >= WIDE;
-        let (table, facts) = match is_wide {
-            true => {
-                let left = width * 3 / 5;
-                (table(frame, left - 3), packed(&facts(frame), width - left - 3))
-            }
-            false => (table(frame, width.saturating_sub(2)), packed(&facts(frame), width.saturating_sub(2))),
+        let (table, facts) = if is_wide {
+            let left = width * 3 / 5;
+            (table(frame, left - 3), packed(&facts(frame), width - left - 3))
+        } else {
+            (table(frame, width.saturating_sub(2)), packed(&facts(frame), width.saturating_sub(2)))
         };
         let frames = if is_wide { 2 } else { 0 };
-        let figures = match is_wide {
-            true => table.len().max(facts.len()) + frames,
-            false => table.len() + facts.len(),
-        };
+        let figures = if is_wide { table.len().max(facts.len()) + frames } else { table.len() + facts.len() };
         let rows = Rows::new(usize::from(area.height), alerts.len(), figures);
         let [head, alert, top, curves, busy, map, foot] =
             Layout::vertical(rows.0.map(|rows| Constraint::Length(rows as u16))).areas(area);

@@ -233,13 +233,14 @@ impl Loader {
         };
         let Some(device) = builtin(&name).filter(|device| !names.iter().any(|n| n == device.name)) else {
             let known = builtin_names();
-            let message = match names.iter().any(|n| *n == name) {
-                true => format!("`base`: `{name}` would be based on itself"),
-                false => format!(
+            let message = if names.iter().any(|n| *n == name) {
+                format!("`base`: `{name}` would be based on itself")
+            } else {
+                format!(
                     "`base`: no built-in device is called `{name}`{}\nbuilt-in devices: {}",
                     did_you_mean(&name, &known),
                     known.join(", ")
-                ),
+                )
             };
             return Err(self.texts.problem("base", &message, span));
         };
@@ -337,9 +338,10 @@ impl Loader {
         let Some(what) = message.strip_suffix("expected u32") else { return message.to_owned() };
         let node = path.split('.').try_fold(self.schema.root(), |node, key| self.schema.child(node, key));
         let least = node.and_then(|node| node["minimum"].as_u64()).unwrap_or(0);
-        match what.contains("integer `") && !what.contains("`-") {
-            true => format!("{what}expected a whole number from {least} to {}", u32::MAX),
-            false => format!("{what}expected a whole number, {least} or more"),
+        if what.contains("integer `") && !what.contains("`-") {
+            format!("{what}expected a whole number from {least} to {}", u32::MAX)
+        } else {
+            format!("{what}expected a whole number, {least} or more")
         }
     }
 

@@ -358,10 +358,13 @@ impl Device {
     /// Releases the LUNs if this handler `holds` them back, after all tasks that it has pushed.
     #[inline]
     pub(super) fn release_behind(&mut self, holds: bool) {
-        match holds {
-            true if self.tasks.any_new() => self.tasks.push(Task::Release),
-            true => self.dispatch.release_held(&mut self.tasks),
-            false => {}
+        if !holds {
+            return;
+        }
+        if self.tasks.any_new() {
+            self.tasks.push(Task::Release);
+        } else {
+            self.dispatch.release_held(&mut self.tasks);
         }
     }
 

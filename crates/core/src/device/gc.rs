@@ -21,10 +21,12 @@ impl Device {
     }
 
     fn class_of_job(&self, plane: PlaneId, is_urgent: bool) -> Class {
-        match is_urgent {
-            true => Class::UrgentGc,
-            false if self.jobs[plane].is_background => Class::BackgroundGc,
-            false => Class::Gc,
+        if is_urgent {
+            Class::UrgentGc
+        } else if self.jobs[plane].is_background {
+            Class::BackgroundGc
+        } else {
+            Class::Gc
         }
     }
 
@@ -281,10 +283,7 @@ impl Device {
         while !self.ftl.is_read_only() {
             let is_urgent = self.gc_is_urgent(plane);
             let victims = self.ftl.counters.victims;
-            let step = match self.rests(plane) {
-                true => Step::Rest,
-                false => self.jobs[plane].next_step(&mut self.ftl, plane),
-            };
+            let step = if self.rests(plane) { Step::Rest } else { self.jobs[plane].next_step(&mut self.ftl, plane) };
             for _ in victims..self.ftl.counters.victims {
                 self.collections.start(self.now);
                 self.note_progress();
@@ -308,10 +307,7 @@ impl Device {
     /// Lets the host use the space that the choice of a step has freed, then continues with the step.
     pub(super) fn give_way_to_host(&mut self, plane: PlaneId) {
         self.give_way(plane);
-        match self.tasks.any_new() {
-            true => self.tasks.push(Task::Step(plane)),
-            false => self.go_on_with_step(plane),
-        }
+        if self.tasks.any_new() { self.tasks.push(Task::Step(plane)) } else { self.go_on_with_step(plane) }
     }
 
     /// Continues garbage collection in a plane, after all tasks of its last step.

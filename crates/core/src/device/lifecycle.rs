@@ -232,9 +232,10 @@ impl Device {
         let renumbers = self.options.mutant == Mutant::RenumberCopies;
         let renumbers = renumbers.then(|| self.ftl.next_sequence());
         let job = &self.jobs[plane];
-        let copies: Vec<Copy> = match back {
-            true => job.moving.back.iter().map(|&copy| copy.to(self.ppn_of_back(copy, first))).collect(),
-            false => job.moving.in_program().map(|(copy, index)| copy.to(Ppn(first.0 + index))).collect(),
+        let copies: Vec<Copy> = if back {
+            job.moving.back.iter().map(|&copy| copy.to(self.ppn_of_back(copy, first))).collect()
+        } else {
+            job.moving.in_program().map(|(copy, index)| copy.to(Ppn(first.0 + index))).collect()
         };
         let (cause, writes) = (ProgramCause::Gc, TransactionId::NONE);
         self.show_program(&Program { first, units, cause, writes, copies: &copies, renumbers });

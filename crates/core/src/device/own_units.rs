@@ -274,9 +274,10 @@ impl Device {
             self.release(write.dependency);
             self.clean(self.ftl.blocks.plane_of(write.dependency));
         }
-        match self.is_of_checkpoint(write.lpn) {
-            true => self.checkpoint_ended(write.lpn, write.ppn),
-            false => self.journal_ended(),
+        if self.is_of_checkpoint(write.lpn) {
+            self.checkpoint_ended(write.lpn, write.ppn)
+        } else {
+            self.journal_ended()
         }
     }
 

@@ -49,15 +49,17 @@ impl Device {
         let texts: Vec<String> = awaiting
             .map(|(block, number)| {
                 let holds = |durability: &Durability| durability.holds(BlockId(number));
-                match self.durability.as_deref().is_some_and(holds) {
-                    true => format!("block {number} for {} operations, with records of trims", block.dependents),
-                    false => format!("block {number} for {} operations", block.dependents),
+                if self.durability.as_deref().is_some_and(holds) {
+                    format!("block {number} for {} operations, with records of trims", block.dependents)
+                } else {
+                    format!("block {number} for {} operations", block.dependents)
                 }
             })
             .collect();
-        match texts.is_empty() {
-            true => "no block awaits its erase".to_owned(),
-            false => format!("erases wait: {}", texts.join(", ")),
+        if texts.is_empty() {
+            "no block awaits its erase".to_owned()
+        } else {
+            format!("erases wait: {}", texts.join(", "))
         }
     }
 }

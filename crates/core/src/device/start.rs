@@ -356,9 +356,10 @@ impl Device {
         let free_blocks = self.ftl.blocks.free_blocks(plane, Role::Data);
         let class = self.ftl.class_of(first_copy.lpn);
         let blocks = &self.ftl.blocks;
-        let cause = match blocks.levels_wear() {
-            true => blocks.cause_of_copy(blocks.block_of(first_copy.from)),
-            false => ProgramCause::Gc,
+        let cause = if blocks.levels_wear() {
+            blocks.cause_of_copy(blocks.block_of(first_copy.from))
+        } else {
+            ProgramCause::Gc
         };
         let frontier = match cause {
             ProgramCause::Wear => blocks.frontier_for_copy(plane, first_copy.from, class),
@@ -493,9 +494,10 @@ impl Device {
             "a block is erased although something depends on it"
         );
         self.observe_flash(FlashEvent::EraseBegun { block: erase.block() });
-        let purpose = match self.ftl.shape().hooks.places {
-            true => self.ftl.scheme().purpose_of_erase(erase.plane, erase.block()),
-            false => Purpose::OfClass,
+        let purpose = if self.ftl.shape().hooks.places {
+            self.ftl.scheme().purpose_of_erase(erase.plane, erase.block())
+        } else {
+            Purpose::OfClass
         };
         let timing = self.array.timing();
         let operation = Operation {

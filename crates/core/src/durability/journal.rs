@@ -385,9 +385,10 @@ impl Journal {
 
     /// Records that a unit of the journal goes to a plane, as a guest if that is not the plane of its address.
     pub fn note_guest(&mut self, lpn: Lpn, plane: PlaneId, is_guest: bool) {
-        match is_guest {
-            true => self.guests.insert(lpn.0, plane),
-            false => self.guests.remove(&lpn.0),
+        if is_guest {
+            self.guests.insert(lpn.0, plane)
+        } else {
+            self.guests.remove(&lpn.0)
         };
     }
 

@@ -373,9 +373,10 @@ impl Rebuild<'_> {
             self.ftl.map.set_flash(lpn, ppn);
             return Ok(());
         };
-        let order = match self.prefers_older {
-            false => record.sequence.cmp(&self.log.sequence(held)),
-            true => self.log.opened[self.ftl.blocks.block_of(held).index()].cmp(&record.opened),
+        let order = if self.prefers_older {
+            self.log.opened[self.ftl.blocks.block_of(held).index()].cmp(&record.opened)
+        } else {
+            record.sequence.cmp(&self.log.sequence(held))
         };
         match order {
             std::cmp::Ordering::Less => {}

@@ -585,9 +585,10 @@ impl Ftl {
         if self.shape.hooks.places {
             return self.with_scheme(|scheme, ftl| scheme.write_now(ftl, lpn, old, contents));
         }
-        let plane = match self.shape.one_pool {
-            true => self.choose_now(0, class),
-            false => self.home(lpn).or_else(|| self.choose_now(self.pool(lpn), class)),
+        let plane = if self.shape.one_pool {
+            self.choose_now(0, class)
+        } else {
+            self.home(lpn).or_else(|| self.choose_now(self.pool(lpn), class))
         };
         let Some(plane) = plane else { return };
         let plane = if self.pools.is_some() { self.with_room(plane, class) } else { Some(plane) };

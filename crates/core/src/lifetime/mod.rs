@@ -168,12 +168,13 @@ impl Until {
     pub fn check(self, config: &DeviceConfig) -> Result<(), String> {
         let needs_expiry = matches!(self, Until::WornOut | Until::FirstExpiry);
         let Some(faults) = &config.faults else {
-            return match needs_expiry {
-                true => Err(format!(
+            return if needs_expiry {
+                Err(format!(
                     "{self} needs a device with a table [faults], which may be empty (--set faults.erase_rate=0), \
                      because blocks do not wear out without it"
-                )),
-                false => Ok(()),
+                ))
+            } else {
+                Ok(())
             };
         };
         if faults.program_rate > 0.0 {

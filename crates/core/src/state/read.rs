@@ -125,9 +125,10 @@ impl<'a> Reader<'a> {
     fn end(&mut self) -> Result<u64, StateError> {
         let mut digest = [0; 8];
         fill(&mut self.input, &mut digest, &self.section)?;
-        match u64::from_le_bytes(digest) == self.digest.digest() {
-            true => Ok(u64::from_le_bytes(digest)),
-            false => Err(self.damaged("wrong digest")),
+        if u64::from_le_bytes(digest) == self.digest.digest() {
+            Ok(u64::from_le_bytes(digest))
+        } else {
+            Err(self.damaged("wrong digest"))
         }
     }
 
@@ -135,9 +136,10 @@ impl<'a> Reader<'a> {
     pub fn finish(mut self) -> Result<(), StateError> {
         let found = self.begin()?;
         self.section = "the end".to_owned();
-        match found.is_empty() {
-            true => check_end(&mut self.input),
-            false => Err(self.damaged(format!("unexpected section `{found}`"))),
+        if found.is_empty() {
+            check_end(&mut self.input)
+        } else {
+            Err(self.damaged(format!("unexpected section `{found}`")))
         }
     }
 

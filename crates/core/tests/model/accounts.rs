@@ -26,9 +26,10 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
     }
     let per_plane = config.geometry.blocks as usize;
     // At or below this number, garbage collection runs: the soft threshold, or a level that overrides other triggers.
-    let least = match config.gc.trigger.is_default() {
-        true => config.soft_threshold(),
-        false => config.hard_threshold().max(RESERVE + u32::from(config.faults.is_some())),
+    let least = if config.gc.trigger.is_default() {
+        config.soft_threshold()
+    } else {
+        config.hard_threshold().max(RESERVE + u32::from(config.faults.is_some()))
     };
     let data = config.data_units_per_block();
     let (mut pool_hidden, mut pool_invalid) = (0, 0);

@@ -241,9 +241,10 @@ impl Bench {
         self.device.submit(flush.arrival, flush);
         self.rest()?;
         self.collect()?;
-        match self.submitted == self.completed {
-            true => Ok(()),
-            false => Err(format!("a flush of an idle device does not complete: {}", self.device.explain_stall())),
+        if self.submitted == self.completed {
+            Ok(())
+        } else {
+            Err(format!("a flush of an idle device does not complete: {}", self.device.explain_stall()))
         }
     }
 

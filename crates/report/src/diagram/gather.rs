@@ -177,10 +177,14 @@ fn nothing(name: &str, there: Option<Span>) -> String {
 fn few_enough(steps: Earliest<Step>, name: &str, span: (Time, Time)) -> Result<Vec<Step>> {
     let (count, mut steps): (usize, Vec<Step>) = (steps.count, steps.kept.into_values().collect());
     let from = span.0.ps().max(steps.first().map_or(0, |step| step.span.0));
-    let narrower = |to: u64| match to > from {
-        true if from == 0 => format!("give a shorter span, such as ..{}", said(to)),
-        true => format!("give a shorter span, such as {}..{}", said(from), said(to)),
-        false => "simulate a smaller device".to_owned(),
+    let narrower = |to: u64| {
+        if to <= from {
+            "simulate a smaller device".to_owned()
+        } else if from == 0 {
+            format!("give a shorter span, such as ..{}", said(to))
+        } else {
+            format!("give a shorter span, such as {}..{}", said(from), said(to))
+        }
     };
     let mut planes = BTreeSet::new();
     let too_many = steps.iter().find(|step| planes.insert(step.place) && planes.len() > MAX_PLANES);

@@ -12,10 +12,8 @@ use crate::page::Page;
 /// Adds the section on write amplification and garbage collection.
 pub fn section(page: &mut Page, summary: &Summary) {
     let merges_blocks = summary.config.merges_blocks();
-    let title = match merges_blocks {
-        true => "Write amplification and merges",
-        false => "Write amplification and garbage collection",
-    };
+    let title =
+        if merges_blocks { "Write amplification and merges" } else { "Write amplification and garbage collection" };
     page.section("amplification", title);
     let figures = [units(summary), pages(summary)].into_iter().flatten();
     page.figures(figures.chain(merges::figures(summary)).collect());

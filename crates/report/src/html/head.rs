@@ -16,10 +16,7 @@ pub fn title(summary: &Summary) -> String {
 /// Returns the name of the workload: the text of a job, or the file name of a trace.
 fn workload(summary: &Summary) -> &str {
     let name = summary.workload.name.as_str();
-    match looks_like_job(name) {
-        true => name,
-        false => name.rsplit(['/', '\\']).next().unwrap_or(name),
-    }
+    if looks_like_job(name) { name } else { name.rsplit(['/', '\\']).next().unwrap_or(name) }
 }
 
 /// Returns the description and the warnings of the run.

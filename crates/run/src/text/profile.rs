@@ -28,9 +28,10 @@ pub fn text(profile: &Profile) -> String {
 fn head(page: &mut Page, profile: &Profile) {
     if let Some(trace) = &profile.trace {
         page.line("trace", &trace.file);
-        let others = match trace.alternatives.is_empty() {
-            true => String::new(),
-            false => format!("; or {}, choose with --format", trace.alternatives.join(", ")),
+        let others = if trace.alternatives.is_empty() {
+            String::new()
+        } else {
+            format!("; or {}, choose with --format", trace.alternatives.join(", "))
         };
         page.line("format", format!("{} ({}{others}), times in {}", trace.format, trace.confidence, trace.time_unit));
     }
@@ -90,11 +91,12 @@ fn operations(page: &mut Page, profile: &Profile) {
 
 fn footprint(page: &mut Page, footprint: &Footprint) {
     let size = |pages: f64| readable(pages.round() as u128 * 4096);
-    let estimate = match footprint.sampled < 1.0 {
-        true => format!(" (estimated from {} of the addresses, +-{} %)", percent(Some(footprint.sampled)), {
+    let estimate = if footprint.sampled < 1.0 {
+        format!(" (estimated from {} of the addresses, +-{} %)", percent(Some(footprint.sampled)), {
             number(footprint.relative_error * 100.0)
-        }),
-        false => String::new(),
+        })
+    } else {
+        String::new()
     };
     let pages = grouped(footprint.pages.round() as u64);
     page.line("footprint", format!("{} in {pages} pages of 4 KiB{estimate}", size(footprint.pages)));

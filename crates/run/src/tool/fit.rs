@@ -139,9 +139,12 @@ fn write(path: &Path, form: Form, model: &Model, frontend: &dyn Frontend) -> Res
             words::file(&words::words(model).map_err(Failure::mistake)?, &name, &model.source)
         }
     };
-    write_whole(path, text.as_bytes(), &frontend.wait()).map_err(|error| match frontend.wants_end() {
-        true => Failure::Interrupted("the workload was not written to its end"),
-        false => Failure::Fault(error),
+    write_whole(path, text.as_bytes(), &frontend.wait()).map_err(|error| {
+        if frontend.wants_end() {
+            Failure::Interrupted("the workload was not written to its end")
+        } else {
+            Failure::Fault(error)
+        }
     })
 }
 
@@ -201,9 +204,10 @@ impl Fit {
             let Moment { trace, fit, deviation, is_share, is_poor, .. } = *moment;
             let value = |value: f64| if is_share { percent(Some(value)) } else { number(value) };
             let sign = if deviation > 0.0 { "+" } else { "" };
-            let off = match is_share {
-                true => format!("{sign}{:.1} points", deviation * 100.0),
-                false => format!("{sign}{:.1} %     ", deviation * 100.0),
+            let off = if is_share {
+                format!("{sign}{:.1} points", deviation * 100.0)
+            } else {
+                format!("{sign}{:.1} %     ", deviation * 100.0)
             };
             let mark = if is_poor { "poor" } else { "" };
             table.row(&[moment.name.clone(), value(trace), value(fit), off, mark.to_owned()]);

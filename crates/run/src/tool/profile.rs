@@ -24,9 +24,12 @@ pub fn profile(file: &Path, traces: &Traces, frontend: &dyn Frontend) -> Result<
     const OFTEN: u64 = 65_536;
     let (path, options) = traces.source(file)?;
     // Reading also fails if the user interrupts it.
-    let failed = |error| match frontend.wants_end() {
-        true => Failure::Interrupted("the trace was not read to its end, so there is no result"),
-        false => Failure::mistake(error),
+    let failed = |error| {
+        if frontend.wants_end() {
+            Failure::Interrupted("the trace was not read to its end, so there is no result")
+        } else {
+            Failure::mistake(error)
+        }
     };
     let mut reader = Reader::open(&path, &options).map_err(failed)?;
     let mut profiler = Profiler::default();

@@ -110,9 +110,10 @@ impl Header {
         let made = from_toml(&self.config, "the device in the image", &[])
             .map_err(|error| ImageError::Damaged(format!("invalid device in the header: {error}")))?;
         let differences = media(&made).differences(&media(config));
-        match differences.is_empty() {
-            false => Err(ImageError::Differs(differences)),
-            true => Err(ImageError::Damaged("the digest in the header does not match the device".to_owned())),
+        if differences.is_empty() {
+            Err(ImageError::Damaged("the digest in the header does not match the device".to_owned()))
+        } else {
+            Err(ImageError::Differs(differences))
         }
     }
 }

@@ -49,9 +49,10 @@ impl Requester {
     pub fn hear(&mut self) -> io::Result<Value> {
         let mut line = String::new();
         (&mut self.stream).take(LONGEST_ANSWER).read_line(&mut line)?;
-        match line.ends_with('\n') {
-            true => Ok(serde_json::from_str(&line)?),
-            false => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server has ended")),
+        if line.ends_with('\n') {
+            Ok(serde_json::from_str(&line)?)
+        } else {
+            Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server has ended"))
         }
     }
 }

@@ -86,9 +86,10 @@ impl Metrics<'_> {
         let name = name.strip_suffix("_total").unwrap_or(name);
         let mut metric = self.encoder.encode_descriptor(name, help, None, kind)?;
         for (labels, value) in samples {
-            match labels.is_empty() {
-                true => sample(&mut metric, kind, value)?,
-                false => sample(&mut metric.encode_family(&labels)?, kind, value)?,
+            if labels.is_empty() {
+                sample(&mut metric, kind, value)?
+            } else {
+                sample(&mut metric.encode_family(&labels)?, kind, value)?
             }
         }
         Ok(())

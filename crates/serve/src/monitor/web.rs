@@ -142,12 +142,11 @@ fn router(shared: Arc<Shared>) -> Router {
 
 /// Rejects requests that are not meant for this server, and sets the security headers of the response.
 async fn guarded(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    let mut response = match shared.hosts.allow(request.uri(), request.headers()) {
-        true => next.run(request).await,
-        false => {
-            let reported = "requests must name the address of this server, and come from its own page\n";
-            (StatusCode::FORBIDDEN, reported).into_response()
-        }
+    let mut response = if shared.hosts.allow(request.uri(), request.headers()) {
+        next.run(request).await
+    } else {
+        let reported = "requests must name the address of this server, and come from its own page\n";
+        (StatusCode::FORBIDDEN, reported).into_response()
     };
     let headers = response.headers_mut();
     let mut set = |name: HeaderName, value| headers.insert(name, HeaderValue::from_static(value));

@@ -267,9 +267,8 @@ impl Frontend {
         if self.clients.iter().flatten().count() < MAX_CLIENTS + MAX_ASKING {
             return true;
         }
-        part_with_idlest(&mut self.clients, SOON, |client| match client.session.is_serving() {
-            true => Wall(0),
-            false => now.since(client.since),
+        part_with_idlest(&mut self.clients, SOON, |client| {
+            if client.session.is_serving() { Wall(0) } else { now.since(client.since) }
         })
     }
 

@@ -69,10 +69,7 @@ impl Recipe {
         if options.replay_no_stall && options.replay_time_scale.is_some() {
             place.warnings.push(format!("{}: replay_time_scale has no effect with replay_no_stall", place.name));
         }
-        let replay = match options.replay_no_stall {
-            true => Replay::Depth(options.iodepth.unwrap_or(1)),
-            false => Replay::Timed,
-        };
+        let replay = if options.replay_no_stall { Replay::Depth(options.iodepth.unwrap_or(1)) } else { Replay::Timed };
         let devices = if options.replay_redirect { Devices::Merge } else { Devices::default() };
         Ok(Recipe {
             place,

@@ -94,12 +94,11 @@ impl Synthetic {
         check_fit(directions, &sizes, &window)?;
         let rng = |part: &str| Rng::new(options.randseed.unwrap_or(seed), &format!("workload/{}/{part}", place.name));
         let mut address_rng = rng("address");
-        let (order, follow) = match pattern.random {
-            false => (Order::Sequential([0; 3], skip(modifier)), None),
-            true => {
-                let order = random_order(options, directions, &sizes, &window, &mut address_rng)?;
-                (order, follow(options, modifier, rng("follow")))
-            }
+        let (order, follow) = if pattern.random {
+            let order = random_order(options, directions, &sizes, &window, &mut address_rng)?;
+            (order, follow(options, modifier, rng("follow")))
+        } else {
+            (Order::Sequential([0; 3], skip(modifier)), None)
         };
         let limits = Limits::new(options, &region, unit, skip(modifier))?;
         let reads = options.rwmixread.unwrap_or(50);

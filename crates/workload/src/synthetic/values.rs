@@ -453,9 +453,10 @@ fn parameter(text: &str, max: f64) -> Option<f64> {
 
 /// Parses one direction of `zoned` or `zoned_abs`.
 fn zone_shares(text: &str, base: Base, absolute: bool) -> Result<Vec<ZoneShare>, String> {
-    let form = match absolute {
-        false => "write access%/range%:..., like zoned:60/10:30/20:8/30:2/40",
-        true => "write access%/size:..., like zoned_abs:60/20g:30/100g:10/500g",
+    let form = if absolute {
+        "write access%/size:..., like zoned_abs:60/20g:30/100g:10/500g"
+    } else {
+        "write access%/range%:..., like zoned:60/10:30/20:8/30:2/40"
     };
     let entries = entries(text, 256)?;
     let mut zones = Vec::with_capacity(entries.len());

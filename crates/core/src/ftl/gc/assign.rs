@@ -55,12 +55,13 @@ impl Ftl {
         if is_background && (free >= self.pools.as_deref()?.until || self.has_queued_victim(first, jobs)) {
             return None;
         }
-        let target = match self.moves_anywhere() {
-            true => Some(self.plane_for_copies(first, |plane| {
+        let target = if self.moves_anywhere() {
+            Some(self.plane_for_copies(first, |plane| {
                 let job = &jobs[plane];
                 (job.moving.is_idle() && job.leaving == 0).then(|| job.in_hand(self, plane))
-            })?),
-            false => None,
+            })?)
+        } else {
+            None
         };
         // The erase of a victim may have to wait for trim records, and those for room.
         let least = if self.shape.trim_journal { self.shape.units_per_program } else { 0 };

@@ -52,19 +52,18 @@ impl Pools {
 
     /// Sets the thresholds of a device. If garbage collection is held back, it starts at the hard threshold.
     pub fn set_thresholds(&mut self, device: &DeviceConfig, is_held: bool) {
-        let (soft, hard) = match self.by_pool {
-            true => device.thresholds_of_pool(self.planes),
-            false => (device.soft_threshold(), device.hard_threshold()),
+        let (soft, hard) = if self.by_pool {
+            device.thresholds_of_pool(self.planes)
+        } else {
+            (device.soft_threshold(), device.hard_threshold())
         };
         (self.soft, self.hard) = (if is_held { hard } else { soft }, hard);
     }
 
     /// Sets the number of free blocks below which garbage collection runs in idle time, or 0 for none.
     pub fn collect_below(&mut self, device: &DeviceConfig, until: BlockCount) {
-        self.until = match self.by_pool {
-            true => device.blocks_of_pool(until, self.planes),
-            false => until.of(device.geometry.blocks),
-        };
+        self.until =
+            if self.by_pool { device.blocks_of_pool(until, self.planes) } else { until.of(device.geometry.blocks) };
     }
 
     /// Returns the planes of the pool of a plane.

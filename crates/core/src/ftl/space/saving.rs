@@ -177,9 +177,10 @@ impl Space {
             self.frontiers[at.0 as usize] = Frontier { next, left };
         }
         let of_plane = &self.blocks[(plane * per_plane) as usize..((plane + 1) * per_plane) as usize];
-        match of_plane.iter().filter(|block| block.state == BlockState::Open).count() == opened.len() {
-            true => Ok(()),
-            false => Err(input.damaged(format!("open blocks of plane {plane} without a frontier"))),
+        if of_plane.iter().filter(|block| block.state == BlockState::Open).count() == opened.len() {
+            Ok(())
+        } else {
+            Err(input.damaged(format!("open blocks of plane {plane} without a frontier")))
         }
     }
 

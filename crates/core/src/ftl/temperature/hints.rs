@@ -52,9 +52,10 @@ impl Policy for Hints {
     type Config = HintsConfig;
 
     fn check(options: &HintsConfig, _: &DeviceConfig) -> Result<(), String> {
-        match (2..=MAX_CLASSES).contains(&options.count()) {
-            true => Ok(()),
-            false => Err(format!("classes = {:?}: must name classes up to 1, 2 or 3, such as [0, 1]", options.classes)),
+        if (2..=MAX_CLASSES).contains(&options.count()) {
+            Ok(())
+        } else {
+            Err(format!("classes = {:?}: must name classes up to 1, 2 or 3, such as [0, 1]", options.classes))
         }
     }
 

@@ -91,8 +91,9 @@ fn share_of(units: u64, share: f64) -> u32 {
 
 /// Checks that a share is above 0 and at most 1.
 fn check_share(name: &str, share: f64) -> Result<(), String> {
-    match share > 0.0 && share <= 1.0 {
-        true => Ok(()),
-        false => Err(format!("{name} = {share}: expected a share of the host's units, above 0 and at most 1")),
+    if share > 0.0 && share <= 1.0 {
+        Ok(())
+    } else {
+        Err(format!("{name} = {share}: expected a share of the host's units, above 0 and at most 1"))
     }
 }

@@ -85,9 +85,10 @@ impl Policy for MultiHash {
         if !(1..=MAX_COUNT as u32).contains(&hot) {
             return Err(format!("hot = {hot}: must be from 1 to {MAX_COUNT}, the maximum of a counter"));
         }
-        match halve_after > 0.0 && halve_after <= 1000.0 {
-            true => Ok(()),
-            false => Err(format!("halve_after = {halve_after}: must be above 0 and at most 1000 writes for each unit")),
+        if halve_after > 0.0 && halve_after <= 1000.0 {
+            Ok(())
+        } else {
+            Err(format!("halve_after = {halve_after}: must be above 0 and at most 1000 writes for each unit"))
         }
     }
 
@@ -153,9 +154,10 @@ impl TemperaturePolicy for MultiHash {
             *word = input.u64()?;
         }
         self.since = input.u64()?;
-        match self.since < self.period {
-            true => Ok(()),
-            false => Err(input.damaged(format!("{} writes since counters were halved", self.since))),
+        if self.since < self.period {
+            Ok(())
+        } else {
+            Err(input.damaged(format!("{} writes since counters were halved", self.since)))
         }
     }
 }

@@ -139,10 +139,8 @@ impl FirmwareUse {
         measurement.config.controller.firmware.as_ref()?;
         let elapsed = measurement.elapsed.ps() as f64;
         let cores = &measurement.controller.cores;
-        let shares: Vec<f64> = match elapsed > 0.0 {
-            true => cores.iter().map(|time| time.ps() as f64 / elapsed).collect(),
-            false => Vec::new(),
-        };
+        let shares: Vec<f64> =
+            if elapsed > 0.0 { cores.iter().map(|time| time.ps() as f64 / elapsed).collect() } else { Vec::new() };
         let mean = (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64);
         let results = measurement.results;
         Some(FirmwareUse {

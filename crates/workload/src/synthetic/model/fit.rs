@@ -147,9 +147,8 @@ pub fn profile_of(source: &mut dyn Source) -> Result<Profile, SourceError> {
 
 /// Returns the total deviation of the shares and quantities that trials adjust.
 fn score(moments: &[Moment]) -> f64 {
-    let off = |moment: &Moment| match moment.is_share {
-        true => moment.deviation.abs(),
-        false => libm::log1p(moment.deviation.max(-0.99)).abs().min(3.0),
+    let off = |moment: &Moment| {
+        if moment.is_share { moment.deviation.abs() } else { libm::log1p(moment.deviation.max(-0.99)).abs().min(3.0) }
     };
     let counts = |moment: &&Moment| {
         ["hottest", "MiB", "sequential", "overwrites", "unwritten", "4K"].iter().any(|part| moment.name.contains(part))

@@ -120,9 +120,10 @@ impl Profiler {
     fn add_to_device(&mut self, item: &Item) {
         let fresh = || OfDevice { requests: 0, reads: 0, sectors: 0, first: u64::MAX, end: 0 };
         let known = self.devices.len() < MAX_DEVICES || self.devices.contains_key(&item.device);
-        let device = match known {
-            true => self.devices.entry(item.device).or_insert_with(fresh),
-            false => self.others.get_or_insert_with(fresh),
+        let device = if known {
+            self.devices.entry(item.device).or_insert_with(fresh)
+        } else {
+            self.others.get_or_insert_with(fresh)
         };
         device.requests += 1;
         device.reads += u64::from(item.operation == Operation::Read);

@@ -32,9 +32,10 @@ impl Policy for Lazy {
     type Config = LazyConfig;
 
     fn check(options: &LazyConfig, _: &DeviceConfig) -> Result<(), String> {
-        match (0.0..=1.0).contains(&options.invalid) {
-            true => Ok(()),
-            false => Err(format!("invalid = {}: expected a share from 0 to 1", options.invalid)),
+        if (0.0..=1.0).contains(&options.invalid) {
+            Ok(())
+        } else {
+            Err(format!("invalid = {}: expected a share from 0 to 1", options.invalid))
         }
     }
 

@@ -307,9 +307,10 @@ impl<C: Context + ?Sized> MappingInTime<C> for Block {
             cx.ops().remove(id);
             return None;
         }
-        let bound = match self.job(number).replaced.is_active() {
-            true => self.bind_moved(cx, number, merge.class),
-            false => self.bind_program(cx, number, &[], merge.class),
+        let bound = if self.job(number).replaced.is_active() {
+            self.bind_moved(cx, number, merge.class)
+        } else {
+            self.bind_program(cx, number, &[], merge.class)
         };
         cx.ops()[id].ppn = bound.ppn;
         Some(bound)
@@ -323,9 +324,10 @@ impl<C: Context + ?Sized> MappingInTime<C> for Block {
     }
 
     fn write_ended(&mut self, cx: &mut C, lpn: Lpn, start: Ppn) {
-        match self.own.has(lpn) {
-            true => self.own.program_ended(cx, start),
-            false => self.finish_in_block(cx, self.map.split(lpn).0, start),
+        if self.own.has(lpn) {
+            self.own.program_ended(cx, start)
+        } else {
+            self.finish_in_block(cx, self.map.split(lpn).0, start)
         }
     }
 

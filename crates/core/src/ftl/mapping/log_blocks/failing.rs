@@ -33,9 +33,10 @@ impl<R: Rules> LogBlocks<R> {
             cx.note_waiting(id);
             cx.note_queued(id, queue);
         }
-        match self.is_shared(stream) {
-            true => self.set(set).shared[stream].pending.put_before(cx.ops(), again),
-            false => self.slot(index).pending.put_before(cx.ops(), again),
+        if self.is_shared(stream) {
+            self.set(set).shared[stream].pending.put_before(cx.ops(), again)
+        } else {
+            self.slot(index).pending.put_before(cx.ops(), again)
         }
         // On a durable device, the last one is left for a recovery.
         if cx.ftl().is_read_only() || self.free(cx.ftl(), set) <= u32::from(cx.is_durable()) {

@@ -574,10 +574,7 @@ impl<R: Rules, C: Context + ?Sized> MappingInTime<C> for LogBlocks<R> {
     }
 
     fn place(&mut self, cx: &mut C, id: TransactionId) {
-        match self.own.has(cx.ops()[id].lpn) {
-            true => self.own.place(cx, id),
-            false => self.place_write(cx, id),
-        }
+        if self.own.has(cx.ops()[id].lpn) { self.own.place(cx, id) } else { self.place_write(cx, id) }
     }
 
     fn bind_write(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
@@ -598,9 +595,10 @@ impl<R: Rules, C: Context + ?Sized> MappingInTime<C> for LogBlocks<R> {
             cx.ops().remove(id);
             return None;
         }
-        let bound = match self.slot(slot).replaced.is_active() {
-            true => self.bind_moved(cx, slot, merge.class),
-            false => self.bind_program(cx, slot, &[], merge.class),
+        let bound = if self.slot(slot).replaced.is_active() {
+            self.bind_moved(cx, slot, merge.class)
+        } else {
+            self.bind_program(cx, slot, &[], merge.class)
         };
         cx.ops()[id].ppn = bound.ppn;
         Some(bound)

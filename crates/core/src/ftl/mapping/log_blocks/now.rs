@@ -18,10 +18,8 @@ impl<R: Rules> LogBlocks<R> {
         let (number, offset) = self.layout.split(lpn);
         let set = self.layout.set_of(number);
         let is_shared = self.is_shared(stream);
-        let found = match is_shared {
-            true => self.shared_slot_now(ftl, set, stream),
-            false => self.own_slot_now(ftl, set, stream, lpn),
-        };
+        let found =
+            if is_shared { self.shared_slot_now(ftl, set, stream) } else { self.own_slot_now(ftl, set, stream, lpn) };
         let Some(slot) = found else { return ftl.refuse_unit() };
         let in_order = self.streams[stream].kind == StreamKind::InOrder;
         if in_order {
@@ -31,10 +29,7 @@ impl<R: Rules> LogBlocks<R> {
         self.slot(slot).ordered &= at == offset;
         let ppn = self.program_now(ftl, slot, lpn.0, ProgramCause::Host);
         ftl.written_now(lpn, old, ppn, contents);
-        match is_shared {
-            true => self.put_back_now(set, stream, slot),
-            false => self.note_taken(slot, lpn),
-        }
+        if is_shared { self.put_back_now(set, stream, slot) } else { self.note_taken(slot, lpn) }
     }
 
     /// Returns the log block that takes the next write of a stream, or `None` if the device is worn out.

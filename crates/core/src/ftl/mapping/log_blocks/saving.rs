@@ -93,11 +93,8 @@ impl<R: Rules> LogBlocks<R> {
         let (set, stream) = (self.set_of_slot(index), self.stream_of_slot(index));
         let (block, number) = (input.u32()?, input.u32()?);
         let next = input.below(units + 1, "offset")?;
-        let expected = match self.runs == Some(stream) {
-            // Any unit, or none.
-            true => input.u32()?,
-            false => input.below(units + 1, "offset")?,
-        };
+        // The log block of runs expects any unit, or none.
+        let expected = if self.runs == Some(stream) { input.u32()? } else { input.below(units + 1, "offset")? };
         let (used, flags) = (input.count("units written")?, input.u8()?);
         let empty = Slot::default();
         let is_whole = next.is_multiple_of(self.layout.group()) && flags <= 3;
