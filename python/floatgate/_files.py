@@ -106,7 +106,7 @@ def select(table: pa.Table, columns: Iterable[str]) -> pa.Table:
     return table.select(columns)
 
 
-def keep_apart(inputs: Iterable[str | os.PathLike[str]], output: str | os.PathLike[str]) -> None:
+def refuse_overwrites(inputs: Iterable[str | os.PathLike[str]], output: str | os.PathLike[str]) -> None:
     """Refuse an output that would overwrite an input, also through links."""
     for path in inputs:
         try:
@@ -119,7 +119,7 @@ def keep_apart(inputs: Iterable[str | os.PathLike[str]], output: str | os.PathLi
 
 def check_output(path: str, inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
     """Refuse an output that cannot be written or is an input, before anything runs."""
-    keep_apart(inputs, path)
+    refuse_overwrites(inputs, path)
     if Path(path).suffix not in (".csv", ".parquet"):
         raise OptionError(f"{path}: the name of a table must end in .csv or .parquet")
     if not Path(path).absolute().parent.is_dir():

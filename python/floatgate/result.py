@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from floatgate import _floatgate, _html
-from floatgate._files import draft, keep_apart, read_limited, read_table
+from floatgate._files import draft, refuse_overwrites, read_limited, read_table
 from floatgate._node import Document, Free
 from floatgate._words import in_python
 from floatgate.columns import Requests, Series
@@ -421,7 +421,7 @@ def _write_page(path: str | os.PathLike[str], name: str, page: str, inputs: Iter
     """Write a page to a file, or to `name` in a directory. The file must not be one of `inputs`."""
     place = Path(path)
     place = place / name if place.is_dir() else place
-    keep_apart(inputs, place)
+    refuse_overwrites(inputs, place)
     _write(place, page.encode())
     return place
 

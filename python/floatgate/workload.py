@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from floatgate import _floatgate, _html
-from floatgate._files import keep_apart
+from floatgate._files import refuse_overwrites
 from floatgate._words import in_python
 from floatgate.exceptions import FloatgateWarning, OptionError, TraceError, WorkloadError
 from floatgate.profile import Profile
@@ -352,7 +352,7 @@ class Trace(Workload):
         FloatgateWarning
             Counts what the format cannot represent: operations, times of finer resolution, and large addresses.
         """
-        keep_apart([self._path], out)
+        refuse_overwrites([self._path], out)
         options = self._reading("time_scale", "max_gap")
         _, warned = _floatgate.trace_convert(self._path, options, os.fspath(out), to, progress=progress)
         for text in warned if warn else ():

@@ -292,9 +292,9 @@ impl SsdArray {
     }
 
     /// Stores the data of a write that will be submitted with this tag.
-    pub fn bring(&mut self, tag: u64, data: &[u8]) {
+    pub fn stage_payload(&mut self, tag: u64, data: &[u8]) {
         if let Some(contents) = &mut self.contents {
-            contents.bring(tag, data.to_vec());
+            contents.stage_payload(tag, data.to_vec());
         }
     }
 

@@ -16,7 +16,7 @@ use floatgate_core::sim::request::SECTOR;
 /// Storage of the payload of the members, which are durable devices.
 pub trait MemberPayload: Any + Send + Sync {
     /// Stores the payload of a write that will be submitted to a member.
-    fn bring(&mut self, member: u32, tag: u64, bytes: &[u8]);
+    fn stage_payload(&mut self, member: u32, tag: u64, bytes: &[u8]);
 
     /// Applies flash events of a member, in order.
     fn apply(&mut self, member: u32, events: &Outbox);
@@ -121,7 +121,7 @@ impl Contents {
     }
 
     /// Keeps the data of a write of the host until it completes.
-    pub fn bring(&mut self, tag: u64, data: Vec<u8>) {
+    pub fn stage_payload(&mut self, tag: u64, data: Vec<u8>) {
         self.writes.insert(tag, data);
     }
 
@@ -146,7 +146,7 @@ impl Contents {
                 written.insert(tag as u32, (lba, bytes));
             }
             Stored::Payload(Attached(payload)) => {
-                payload.iter_mut().for_each(|payload| payload.bring(member, tag, &bytes));
+                payload.iter_mut().for_each(|payload| payload.stage_payload(member, tag, &bytes));
             }
         }
     }

@@ -38,16 +38,16 @@ impl SsdArray {
             work += request.work();
             if work >= PROGRESS_EVERY {
                 work = 0;
-                self.go_on(turns.progress(), on_progress)?;
+                self.report_progress(turns.progress(), on_progress)?;
             }
         }
-        self.go_on(1.0, &mut |_| true)?;
+        self.report_progress(1.0, &mut |_| true)?;
         let alive = (0..self.members.len()).filter(|number| !self.has_failed(*number)).collect::<Vec<_>>();
         Ok(alive.into_iter().map(|number| sealed(self.member_mut(number), &before[number])).collect())
     }
 
     /// Reports progress. Fails if the callback stops preconditioning, or if a policy has failed.
-    fn go_on(&self, share: f64, on_progress: OnProgress) -> Result<(), SourceError> {
+    fn report_progress(&self, share: f64, on_progress: OnProgress) -> Result<(), SourceError> {
         match self.members.iter().find_map(|member| member.device.fault()) {
             Some(fault) => Err(SourceError(fault.to_string())),
             None if on_progress(share) => Ok(()),
@@ -160,7 +160,7 @@ impl SsdArray {
                 work += request.work();
                 if work >= PROGRESS_EVERY {
                     work = 0;
-                    self.go_on(source.progress().unwrap_or(0.0), on_progress)?;
+                    self.report_progress(source.progress().unwrap_or(0.0), on_progress)?;
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use floatgate_core::sim::text::escaped_lines;
 use floatgate_report::compare::{Comparison, groups};
-use floatgate_run::output::{self, Named, Wait, keep_apart};
+use floatgate_run::output::{self, Named, Wait, refuse_overwrites};
 use floatgate_workload::file::Stop;
 
 use crate::failure::{Failure, say};
@@ -37,7 +37,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         let mut inputs: Vec<Named> = directories.flatten().flat_map(output::data_of).collect();
         let given = groups.iter().flat_map(|group| &group.runs).map(|run| Named::new("the result", &run.path));
         inputs.extend(given);
-        keep_apart(&inputs, &[Named::new("--out", place)])?;
+        refuse_overwrites(&inputs, &[Named::new("--out", place)])?;
     }
     let comparison = Comparison::new(&groups);
     for warning in &comparison.warnings {

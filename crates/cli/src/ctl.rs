@@ -111,7 +111,7 @@ pub fn run(args: &CtlArgs) -> Result<(), Failure> {
         Command::Watch { .. } => {
             print(&format!("{answer}\n"))?;
             loop {
-                print(&format!("{}\n", requester.hear().map_err(lost)?))?;
+                print(&format!("{}\n", requester.receive().map_err(lost)?))?;
             }
         }
         Command::Status if !args.json => print(&status(&answer)?)?,

@@ -27,7 +27,7 @@ pub struct ExplainArgs {
 
 /// Runs the command.
 pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
-    let explanation = explain::tell(&args.directory, &args.request).map_err(Failure::Mistake)?;
+    let explanation = explain::explain(&args.directory, &args.request).map_err(Failure::Mistake)?;
     if let Some(note) = &explanation.note {
         say(&format!("note: {note}"));
     }

@@ -154,7 +154,7 @@ fn suggest_new_name(error: &mut clap::Error, arguments: &[OsString]) {
 
 impl Command {
     /// Allows the selected device, if there is one, to name external policies of the program.
-    fn bring(&mut self, makers: &Externals) {
+    fn allow_externals(&mut self, makers: &Externals) {
         let selection = match self {
             Command::Run(args) => Some(&mut args.device),
             Command::Live(command) => command.selection(),
@@ -197,7 +197,7 @@ pub fn main_with(makers: Externals, arguments: impl IntoIterator<Item = OsString
             return error.exit_code().try_into().unwrap_or(2);
         }
     };
-    command.bring(&makers);
+    command.allow_externals(&makers);
     let done = match command {
         Command::Run(args) => run::run(&args, given(&arguments)),
         Command::Live(command) => command.run(),

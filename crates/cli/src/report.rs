@@ -8,7 +8,7 @@ use floatgate_report::columns::run_in;
 use floatgate_report::columns::series::Row;
 use floatgate_report::digests::Checked;
 use floatgate_report::html;
-use floatgate_run::output::{self, Named, Wait, keep_apart};
+use floatgate_run::output::{self, Named, Wait, refuse_overwrites};
 use floatgate_workload::file::Stop;
 
 use crate::failure::{Failure, say};
@@ -33,7 +33,7 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
         Summary::from_json(&text).map_err(|error| Failure::mistake(format!("{}: {error}", path.display())))?;
     let checked = Checked::of_summary(&path, &text).map_err(Failure::Mistake)?;
     let place = args.out.clone().unwrap_or_else(|| args.directory.join(output::REPORT));
-    keep_apart(&output::data_of(&args.directory), &[Named::new("--out", &place)])?;
+    refuse_overwrites(&output::data_of(&args.directory), &[Named::new("--out", &place)])?;
     let series = args.directory.join(output::SERIES);
     let windows = if series.exists() { windows(&checked, &series).map_err(Failure::Fault)? } else { Vec::new() };
     let report = html::report(&summary, &html::points(&windows));

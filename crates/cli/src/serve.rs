@@ -22,7 +22,7 @@ use floatgate_run::chosen::Chosen;
 use floatgate_run::cost::{Stopwatch, peak_rss_bytes};
 use floatgate_run::frontend::Frontend;
 use floatgate_run::memory;
-use floatgate_run::output::{self, Directory, files_of, keep_apart};
+use floatgate_run::output::{self, Directory, files_of, refuse_overwrites};
 use floatgate_run::simulated::summary_of_any;
 use floatgate_run::text::summary::{self, Around};
 use floatgate_run::warnings::{depends_on_load, not_steady};
@@ -189,7 +189,7 @@ pub fn session(
     let begun = image::begin(args, chosen, &preparation)?;
     let before = recording::state(args, &begun, &preparation)?;
     let stopwatch = Stopwatch::start();
-    preparation.tell("measuring the overhead of this machine", None);
+    preparation.report("measuring the overhead of this machine", None);
     let options = args.options(&begun.device, begun.image, before.as_deref(), &preparation)?;
     let server = Server::start(begun.device, sockets, options).map_err(failure)?;
     begun.recovered.iter().for_each(|recovered| say(&recovered.to_string()));
@@ -256,7 +256,7 @@ impl ServeArgs {
         let image = self.image.as_ref().filter(|path| *path != Path::new("memory"));
         let named = [("--image", image), ("--record", self.record.as_ref()), ("--timeline", self.timeline.as_ref())];
         let named = named.into_iter().filter_map(|(option, path)| Some(output::Named::new(option, path?)));
-        Ok(keep_apart(&[], &named.chain(self.out.iter().flat_map(|out| files_of(out))).collect::<Vec<_>>())?)
+        Ok(refuse_overwrites(&[], &named.chain(self.out.iter().flat_map(|out| files_of(out))).collect::<Vec<_>>())?)
     }
 
     /// Returns the addresses for clients.

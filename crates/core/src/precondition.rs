@@ -16,7 +16,7 @@ pub use jobs::{Turns, check_ends, precondition_with};
 pub(crate) use jobs::{ends_by_time_alone, serve_all};
 pub use prewrite::{Prewrite, UnitSet, check_prewrite_ends, prewrite, write_missing};
 pub use progress::{OnProgress, PROGRESS_EVERY, STOPPED};
-use progress::{amplification, fill, go_on};
+use progress::{amplification, fill, report_progress};
 
 /// State that a device is brought into.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,7 +85,7 @@ pub fn precondition(
             fill(ftl, &mut |share| on_progress(share / 4.0))?;
             let (amplification, converged) = steady::overwrite(ftl, seed, on_progress)?;
             (reached.write_amplification, reached.converged) = (Some(amplification), Some(converged));
-            steady::keep_if_apart(&mut reached);
+            steady::drop_if_close(&mut reached);
         }
     }
     seal(ftl, &before, &mut reached);
@@ -142,7 +142,7 @@ fn age(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String>
     let mut owed = vec![0u64; shape.planes as usize];
     for lpn in 0..units {
         if u64::from(lpn).is_multiple_of(PROGRESS_EVERY) {
-            go_on(ftl, f64::from(lpn) / f64::from(units), on_progress)?;
+            report_progress(ftl, f64::from(lpn) / f64::from(units), on_progress)?;
         }
         let plane = ftl.home(Lpn(lpn)).map_or(lpn % shape.planes, |plane| plane.0);
         let due = &mut owed[plane as usize];
@@ -179,7 +179,7 @@ fn wear_in(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), Str
         for written in 0..wanted {
             if written.is_multiple_of(PROGRESS_EVERY) {
                 let share = written as f64 / wanted as f64;
-                go_on(ftl, (f64::from(plane) + share) / f64::from(shape.planes), on_progress)?;
+                report_progress(ftl, (f64::from(plane) + share) / f64::from(shape.planes), on_progress)?;
             }
             ftl.write_to(PlaneId(plane), Lpn(lpn));
             ftl.trim(Lpn(lpn));
@@ -226,7 +226,7 @@ fn wear_in_blocks(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<
         ));
     }
     for (plane, blocks) in owned.into_iter().enumerate() {
-        go_on(ftl, plane as f64 / f64::from(planes), on_progress)?;
+        report_progress(ftl, plane as f64 / f64::from(planes), on_progress)?;
         let mut left = wanted as usize;
         for written in blocks {
             let written = written.start..written.end.min(written.start.saturating_add(left as u32));

@@ -211,7 +211,7 @@ fn any_planes_of_a_group_work_together() {
 }
 
 /// Writes units one by one in functional mode: even ones go to plane 0, odd ones to plane 1.
-fn lay(device: &mut Device, units: impl Iterator<Item = u32>) {
+fn write_units(device: &mut Device, units: impl Iterator<Item = u32>) {
     let ftl = device.ftl_mut();
     units.for_each(|unit| ftl.write_whole(floatgate_core::sim::id::Lpn(unit)));
 }
@@ -223,8 +223,8 @@ fn strict_planes_need_blocks_of_equal_addresses() {
         let overrides = ["geometry.pages=16", "nand.advanced.multi_plane_program=wise", &strict];
         let mut device = chip(1, &overrides);
         // Two pages of the first block of plane 1 are written; in plane 0, the first block and two pages of the second.
-        lay(&mut device, (0..2).map(|page| 2 * page + 1));
-        lay(&mut device, (0..18).map(|page| 2 * page));
+        write_units(&mut device, (0..2).map(|page| 2 * page + 1));
+        write_units(&mut device, (0..18).map(|page| 2 * page));
         let both = write(&device, 100, 2);
         let took = if together { 2 * DATA + PROGRAM } else { 2 * (DATA + PROGRAM) };
         assert_eq!(play(&mut device, &[(0, both)]), [(100, took)], "{strict}");
@@ -238,7 +238,7 @@ fn strict_planes_join_with_the_block_that_they_open() {
         let mut device = chip(1, &["geometry.pages=16", "nand.advanced.multi_plane_program=wise", &strict]);
         // Plane 0 has filled twenty blocks and opens the next. Plane 1 has the same block free, but not among the
         // oldest blocks, from which it chooses. It opens its first block.
-        lay(&mut device, (0..20 * 16).map(|page| 2 * page));
+        write_units(&mut device, (0..20 * 16).map(|page| 2 * page));
         let both = write(&device, 1000, 2);
         assert_eq!(play(&mut device, &[(0, both)]), [(1000, took)], "{strict}");
     }
@@ -249,7 +249,7 @@ fn blind_programs_skip_pages_of_the_plane_with_the_lower_frontier() {
     for (how, took, wasted) in [("wise", 2 * (DATA + PROGRAM), 0), ("blind", 2 * DATA + PROGRAM, 3)] {
         let mut device = chip(1, &[&format!("nand.advanced.multi_plane_program={how}")]);
         // Plane 0 has its frontier at the fifth page, plane 1 at the second.
-        lay(&mut device, [0, 2, 4, 6, 1].into_iter());
+        write_units(&mut device, [0, 2, 4, 6, 1].into_iter());
         let both = write(&device, 100, 2);
         assert_eq!(play(&mut device, &[(0, both)]), [(100, took)], "{how}");
         let counters = device.ftl().counters;
@@ -583,7 +583,7 @@ fn half_invalid(how: &str) -> Device {
     let options = floatgate_core::device::Options { verify: true, ..Default::default() };
     let mut device = common::build(common::device_config(&overrides), options);
     let all = device.config().logical_units() as u32 / 16 * 16;
-    lay(&mut device, 0..all);
+    write_units(&mut device, 0..all);
     device.ftl_mut().seal();
     watch(&mut device);
     let mut first = 0;

@@ -21,7 +21,7 @@ use floatgate_report::columns::requests::{self, RequestsWriter};
 use floatgate_run::failure::Failure;
 use floatgate_run::files;
 use floatgate_run::frontend::{Frontend as _, Subject};
-use floatgate_run::output::{Named, keep_apart};
+use floatgate_run::output::{Named, refuse_overwrites};
 use floatgate_run::session::array_options;
 use floatgate_run::simulated::prepare_any;
 use floatgate_run::state;
@@ -287,7 +287,7 @@ impl Simulator {
         let from = &*self.read(py)?;
         enter(py, progress, |frontend| {
             let output = Named { called: path.display().to_string(), path: path.clone() };
-            keep_apart(&from.inputs, &[output]).map_err(Subject::Options.stop())?;
+            refuse_overwrites(&from.inputs, &[output]).map_err(Subject::Options.stop())?;
             let place = state::Place::open(&path, frontend).map_err(Subject::Output.stop())?;
             place.write(&from.device, &from.told_state(), frontend).map_err(Subject::Output.stop())
         })

@@ -131,7 +131,7 @@ pub fn summary_text(py: Python<'_>, json: &str) -> PyResult<String> {
 pub fn explain(py: Python<'_>, directory: PathBuf, request: &str) -> PyResult<(String, String, Option<String>)> {
     enter(py, None, |_| {
         let choice: Choice = request.parse().map_err(|error| mistake(&error))?;
-        let explanation = explanations::tell(&directory, &choice);
+        let explanation = explanations::explain(&directory, &choice);
         let explanation = explanation.map_err(|error| Subject::Result.stopped(Failure::Mistake(error)))?;
         let json = serde_json::to_string(&explanation).map_err(|error| mistake(&error))?;
         Ok((json, text::explanation::text(&explanation, &directory, &choice), explanation.note))

@@ -49,7 +49,7 @@ fn run_of(requests: &Path) -> Result<Option<String>> {
 }
 
 /// Explains a request of the result in `directory`.
-pub fn tell(directory: &Path, choice: &Choice) -> Result<Explanation> {
+pub fn explain(directory: &Path, choice: &Choice) -> Result<Explanation> {
     let summary = directory.join("summary.json");
     if !summary.exists() {
         bail!("{} is not a result: it has no summary.json; run with `--out {0}`", directory.display());

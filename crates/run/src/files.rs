@@ -10,7 +10,7 @@ use floatgate_workload::trace::words::are_words;
 
 use crate::chosen::{Chosen, DeviceSource};
 use crate::failure::Failure;
-use crate::output::{LIFETIME, Named, files_of, keep_apart};
+use crate::output::{LIFETIME, Named, files_of, refuse_overwrites};
 use crate::spec::{RunSpec, StateSpec};
 use crate::traces::{STDIN, STDIN_FILE, Traces};
 
@@ -45,7 +45,7 @@ pub fn check(spec: &RunSpec, traces: &Traces, chosen: &Chosen, seeds: Option<&[u
             }
         }
     }
-    keep_apart(&files.inputs, &files.outputs)
+    refuse_overwrites(&files.inputs, &files.outputs)
 }
 
 /// Returns the files that are read to bring a device into this state: the device file, and the file of a workload.

@@ -14,7 +14,7 @@ use floatgate_report::columns::series::{Row, read_merged};
 use floatgate_report::digests::{DIGESTS, Digests, run_of};
 use floatgate_report::html;
 
-pub use apart::{Named, keep_apart};
+pub use apart::{Named, refuse_overwrites};
 pub use draft::{Draft, partials};
 pub use lock::Lock;
 pub use pipe::Wait;

@@ -156,21 +156,21 @@ struct Watched<'a, T> {
 }
 
 impl<T> Watched<'_, T> {
-    fn go_on(&self) -> io::Result<()> {
+    fn check_end(&self) -> io::Result<()> {
         if self.frontend.wants_end() { Err(io::Error::from(io::ErrorKind::ConnectionAborted)) } else { Ok(()) }
     }
 }
 
 impl<T: Read> Read for Watched<'_, T> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        self.go_on()?;
+        self.check_end()?;
         self.inner.read(bytes)
     }
 }
 
 impl<T: Write> Write for Watched<'_, T> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.go_on()?;
+        self.check_end()?;
         self.inner.write(bytes)
     }
 

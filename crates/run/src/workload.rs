@@ -154,7 +154,7 @@ impl Workload {
         for one in workloads {
             let before = all.sources.len();
             all.sources.extend(one.sources);
-            all.sources[before..].iter_mut().for_each(|source| source.put_behind(before));
+            all.sources[before..].iter_mut().for_each(|source| source.shift_positions(before));
             all.logs.extend(one.logs);
         }
         all

@@ -71,8 +71,8 @@ impl<W: Wrapper> Source for Wrapped<W> {
     fn waits_for(&self) -> Range<usize> {
         self.inner.waits_for()
     }
-    fn put_behind(&mut self, others: usize) {
-        self.inner.put_behind(others);
+    fn shift_positions(&mut self, others: usize) {
+        self.inner.shift_positions(others);
     }
     fn start_delay(&self) -> Time {
         self.inner.start_delay()

@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut engine = Engine::new(device, payload, Pace::Timed(Clock::new(Wall::now(), Speed::default())), None);
     engine.watch();
     let mut snapshot = Snapshot::default();
-    tell("snapshot", (0..LOOKS).map(|_| timed(|| engine.snapshot(Wall::now(), &mut snapshot))));
+    print("snapshot", (0..LOOKS).map(|_| timed(|| engine.snapshot(Wall::now(), &mut snapshot))));
     let sizes = config.block_sizes();
     let mut painter = Painter::new(config.total_planes(), config.geometry.blocks, sizes.map(|size| size.data_units));
     let (mut slice, mut kinds) = (Vec::new(), Vec::new());
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let picture = Wall::now().since(began);
     println!("picture: {} slices, {:.1} ms in all", locked.len(), picture.as_us() / 1e3);
-    tell("slice", locked.into_iter());
+    print("slice", locked.into_iter());
     Ok(())
 }
 
@@ -48,7 +48,7 @@ fn timed(mut what: impl FnMut()) -> u64 {
     Wall::now().since(began).0
 }
 
-fn tell(name: &str, times: impl Iterator<Item = u64>) {
+fn print(name: &str, times: impl Iterator<Item = u64>) {
     let mut times: Vec<u64> = times.collect();
     times.sort_unstable();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize] as f64 / 1e3;

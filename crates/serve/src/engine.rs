@@ -493,7 +493,7 @@ impl Engine {
         self.records.digest.add(&request);
         self.ports[port.0].in_flight += 1;
         if let (Kept::InMembers, AnySsd::Array(array, _), Some(data)) = (&self.kept, &mut self.device, order.data) {
-            array.bring(request.tag, data);
+            array.stage_payload(request.tag, data);
         }
         self.device.submit(now, request);
         let arriving = Arriving { tag: request.tag, data: order.data, sectors: order.sectors };
@@ -916,7 +916,7 @@ impl Engine {
         let order = Order::of(Operation::Flush, 0, 0);
         // If the image cannot be written, closing it reports the error.
         if self.submit(Port(0), Wall::now(), &order).is_ok() {
-            self.hurry();
+            self.complete_outstanding();
         }
         self.ports[0].due.clear();
     }
@@ -925,14 +925,14 @@ impl Engine {
     /// outstanding requests at once, regardless of the clock, and takes all replies.
     pub fn take(&mut self, port: Port, now: Wall, hurries: bool, into: &mut Vec<Answer>) {
         if hurries {
-            self.hurry();
+            self.complete_outstanding();
             return self.take_due(port, Wall::NEVER, into);
         }
         self.advance(now);
         self.take_due(port, now, into);
     }
 
-    fn hurry(&mut self) {
+    fn complete_outstanding(&mut self) {
         while !self.in_flight.is_empty() && self.device.next_event().is_some() {
             self.device.advance_to_completion(Time::NEVER);
             self.collect();

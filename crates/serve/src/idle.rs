@@ -11,7 +11,7 @@ pub type Slot<C> = Option<(u64, C)>;
 
 /// Frees the slot of the client that has been idle longest, if it has been idle for at least `limit`. Returns `true` if
 /// a slot was freed.
-pub fn part_with_idlest<C>(places: &mut [Slot<C>], limit: Wall, idle_for: impl Fn(&C) -> Wall) -> bool {
+pub fn free_idlest<C>(places: &mut [Slot<C>], limit: Wall, idle_for: impl Fn(&C) -> Wall) -> bool {
     let idle = |place: &Slot<C>| place.as_ref().map(|(_, client)| idle_for(client));
     let idlest = places.iter_mut().filter(|place| idle(place) >= Some(limit)).max_by_key(|place| idle(place));
     idlest.map(|place| *place = None).is_some()
@@ -25,7 +25,7 @@ mod tests {
     fn the_client_that_is_idle_longest_is_replaced() {
         let seconds = |s: u64| Wall(s * 1_000_000_000);
         let mut places: Vec<Slot<u64>> = vec![Some((0, 31)), None, Some((1, 40)), Some((2, 29)), Some((3, 0))];
-        let part = |places: &mut [Slot<u64>]| part_with_idlest(places, LIMIT, |idle| seconds(*idle));
+        let part = |places: &mut [Slot<u64>]| free_idlest(places, LIMIT, |idle| seconds(*idle));
         assert!(part(&mut places));
         assert_eq!(places, [Some((0, 31)), None, None, Some((2, 29)), Some((3, 0))]);
         assert!(part(&mut places) && !part(&mut places));

@@ -74,7 +74,7 @@ impl Default for Turnaround {
 
 impl Turnaround {
     /// Records a request of the client, which has `in_progress` other requests outstanding.
-    pub fn asks(&mut self, at: impl FnOnce() -> Wall, in_progress: u32) -> Requesting {
+    pub fn note_request(&mut self, at: impl FnOnce() -> Wall, in_progress: u32) -> Requesting {
         self.is_alone = in_progress == 0;
         let answered = self.answered.take().filter(|_| self.is_alone);
         let is_late = answered.and_then(|answered| self.note_turn(&answered, at()));
@@ -121,7 +121,7 @@ mod tests {
         let mut requesting = Requesting::default();
         for turn in 0..=turns as u64 {
             let requested = Wall::from_us(1000 * turn + us);
-            requesting = client.asks(|| requested, in_progress);
+            requesting = client.note_request(|| requested, in_progress);
             let target = Wall::from_us(1000 * (turn + 1));
             client.note_answer(&Due { target, cost: Wall::from_us(40), ..Due::default() }, || target);
         }
@@ -140,11 +140,11 @@ mod tests {
     fn turnarounds_start_at_the_earliest_possible_reply() {
         let mut client = Turnaround::default();
         for turn in 0..=TURNS as u64 {
-            client.asks(|| Wall::from_us(1000 * turn + 30), 0);
+            client.note_request(|| Wall::from_us(1000 * turn + 30), 0);
             let (target, possible) = (Wall::from_us(1000 * turn + 970), Wall::from_us(1000 * (turn + 1)));
             client.note_answer(&Due { target, possible, cost: Wall::from_us(40), ..Due::default() }, || possible);
         }
-        assert_eq!(client.asks(|| Wall(0), 1).scale, 0.75);
+        assert_eq!(client.note_request(|| Wall(0), 1).scale, 0.75);
     }
 
     #[test]
@@ -161,8 +161,8 @@ mod tests {
         // The first of two requests is the only outstanding one until the second arrives.
         for turn in 0..3 * TURNS as u64 {
             let at = Wall::from_us(1000 * turn);
-            client.asks(|| at, 0);
-            assert_eq!(client.asks(|| at, 1), Requesting::default());
+            client.note_request(|| at, 0);
+            assert_eq!(client.note_request(|| at, 1), Requesting::default());
             let due = Due { target: at, cost: Wall::from_us(40), ..Due::default() };
             client.note_answer(&due, || at);
             client.note_answer(&due, || at);
@@ -176,7 +176,7 @@ mod tests {
         let mut client = Turnaround { usual: Some(usual), is_alone: true, ..Turnaround::default() };
         let [target, latency, cost, sent] = [1000, latency, 40, 1000 + late].map(Wall::from_us);
         client.note_answer(&Due { target, latency, cost, ..Due::default() }, || sent);
-        client.asks(|| sent.later(Wall::from_us(us)), 0).is_late
+        client.note_request(|| sent.later(Wall::from_us(us)), 0).is_late
     }
 
     #[test]
@@ -197,9 +197,9 @@ mod tests {
         let mut client = Turnaround::default();
         let is_late = (0..2 * TURNS as u64).map(|turn| {
             let at = Wall::from_us(1000 * turn);
-            client.asks(|| Wall(0), 0);
+            client.note_request(|| Wall(0), 0);
             client.note_answer(&Due { target: at, cost: Wall::from_us(40), ..Due::default() }, || at);
-            client.asks(|| at.later(Wall::from_us(if turn == 40 { 600 } else { 400 })), 0).is_late
+            client.note_request(|| at.later(Wall::from_us(if turn == 40 { 600 } else { 400 })), 0).is_late
         });
         let is_late: Vec<Option<bool>> = is_late.collect();
         assert!(is_late[..TURNS].iter().all(Option::is_none), "{is_late:?}");

@@ -68,7 +68,7 @@ impl Bench {
         };
         self.outstanding.insert(self.stamp, (request, units));
         if request.operation == Operation::Write {
-            self.array.bring(self.stamp, data);
+            self.array.stage_payload(self.stamp, data);
         }
         self.array.submit(now, request);
         self.array.apply_flash();

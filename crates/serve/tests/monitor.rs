@@ -99,7 +99,7 @@ impl Bench {
         let mut requester = self.requester();
         requester.ask(&Command::Watch { blocks: false }).unwrap();
         for _ in 0..20 {
-            let frame = Frame::deserialize(&requester.hear().unwrap()["frame"]).unwrap();
+            let frame = Frame::deserialize(&requester.receive().unwrap()["frame"]).unwrap();
             if frame.preparing.is_none() && holds(&frame) {
                 return frame;
             }
@@ -165,7 +165,7 @@ fn the_monitor_shows_client_activity() {
 
     let mut requester = bench.requester();
     requester.ask(&Command::Watch { blocks: true }).unwrap();
-    let picture = (0..10).map(|_| requester.hear().unwrap()).find(|line| line.get("blocks").is_some()).unwrap();
+    let picture = (0..10).map(|_| requester.receive().unwrap()).find(|line| line.get("blocks").is_some()).unwrap();
     let map = BlockMap::deserialize(&picture["blocks"]).unwrap();
     assert_eq!(map.rows * map.columns, info.planes * info.blocks_per_plane, "a cell for each block");
 
@@ -227,7 +227,7 @@ fn the_monitor_shows_log_blocks() {
     }
     let mut requester = bench.requester();
     requester.ask(&Command::Watch { blocks: true }).unwrap();
-    let map = std::iter::repeat_with(|| requester.hear().unwrap()).find_map(|news| news.get("blocks").cloned());
+    let map = std::iter::repeat_with(|| requester.receive().unwrap()).find_map(|news| news.get("blocks").cloned());
     let map = BlockMap::deserialize(map.unwrap()).unwrap();
     let info = Info::deserialize(&bench.ask(&Command::Status {})["info"]).unwrap();
     let count = |kind: &str| map.blocks_of_kind[info.block_kinds.iter().position(|name| name == kind).unwrap()];

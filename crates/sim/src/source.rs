@@ -53,7 +53,7 @@ pub trait Source {
 
     /// Adjusts the positions in [`Source::waits_for`] after `others` sources of another workload were inserted before
     /// those of this workload.
-    fn put_behind(&mut self, _others: usize) {}
+    fn shift_positions(&mut self, _others: usize) {}
 
     /// Returns the delay before the source starts (fio's `startdelay`). Its times count from then.
     fn start_delay(&self) -> Time {

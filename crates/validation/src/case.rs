@@ -219,7 +219,7 @@ fn quoted(word: &str) -> String {
 
 impl Expectation {
     /// Returns the value of the source.
-    pub fn theirs(&self, device: &DeviceConfig) -> f64 {
+    pub fn value(&self, device: &DeviceConfig) -> f64 {
         let closed = self.closed_form.as_ref().map(|form| form.value(device));
         closed.or(self.value).unwrap_or(f64::NAN)
     }

@@ -61,7 +61,7 @@ pub fn rows(root: &Path, group: &Group, case: &Case, results: &Results) -> Resul
             kept.with_context(|| format!("{key}: `{}` is not recorded: run `make validate`", expected.metric))?;
         Ok(Row {
             name: format!("{key}, {}", expected.what),
-            theirs: expected.theirs(&run.config),
+            theirs: expected.value(&run.config),
             ours: kept * expected.times,
             tolerance: expected.tolerance,
         })

@@ -89,8 +89,8 @@ impl Source for Placed {
         self.source.waits_for()
     }
 
-    fn put_behind(&mut self, others: usize) {
-        self.source.put_behind(others);
+    fn shift_positions(&mut self, others: usize) {
+        self.source.shift_positions(others);
     }
 
     fn start_delay(&self) -> Time {

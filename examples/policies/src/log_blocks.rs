@@ -197,7 +197,7 @@ impl LogBlocks {
         if let Some(number) = self.next_to_merge(cx.ftl(), plane) {
             let merge = self.begin_merge(cx.ftl(), number);
             self.plane(plane).merge = Some(merge);
-            return self.go_on(cx, plane);
+            return self.continue_merge(cx, plane);
         }
         let logs = &mut self.plane(plane).logs;
         if logs.front().is_some_and(|log| log.pending == 0)
@@ -216,7 +216,7 @@ impl LogBlocks {
     }
 
     /// Reads the units that the next program of a merge copies.
-    fn go_on(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
+    fn continue_merge(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
         let Some(Merge { number, into, .. }) = self.plane(plane).merge else { return };
         let sources = self.sources(cx.ftl(), number, into.next..into.next + self.group);
         let Some(merge) = &mut self.plane(plane).merge else { return };
@@ -376,7 +376,7 @@ impl<C: Context + ?Sized> MappingInTime<C> for LogBlocks {
         cx.program_ended(start);
         if merge.into.next < merge.end {
             self.plane(plane).merge = Some(merge);
-            return self.go_on(cx, plane);
+            return self.continue_merge(cx, plane);
         }
         if let Some(old) = self.end_merge(cx.ftl(), &merge) {
             self.await_erase(cx, plane, old);

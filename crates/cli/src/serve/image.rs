@@ -62,7 +62,7 @@ pub fn begin(args: &ServeArgs, chosen: &Chosen, preparation: &Preparation) -> Re
     }
     check_state(args, path)?;
     memory::check(&chosen.config, &options, Use::Sparse)?;
-    preparation.tell("recovering the device from its image", None);
+    preparation.report("recovering the device from its image", None);
     let (device, store, recovered) =
         opened.recover(chosen.config.clone(), options, args.image_salvage).map_err(failure)?;
     let state = state_of(&recovered, chosen.config.logical_units());
@@ -109,7 +109,7 @@ fn begin_array(
     }
     check_state(args, path)?;
     memory::check(&chosen.config, &device_options(args.seed, true), Use::Sparse)?;
-    preparation.tell("recovering the members from their images", None);
+    preparation.report("recovering the members from their images", None);
     let (array, recovered) = opened.recover(config.clone(), options, args.image_salvage).map_err(failure)?;
     let units = config.members.iter().map(DeviceConfig::logical_units).sum();
     let state = state_of(&recovered, units);

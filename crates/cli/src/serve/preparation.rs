@@ -87,7 +87,7 @@ impl Preparation<'_> {
     }
 
     /// Reports the current step, and its progress from 0 to 1 if that is known.
-    pub fn tell(&self, what: &str, share: Option<f64>) {
+    pub fn report(&self, what: &str, share: Option<f64>) {
         self.monitor.prepares(what, share);
         self.readiness.status(what, share);
     }
@@ -96,7 +96,7 @@ impl Preparation<'_> {
 impl Frontend for Preparation<'_> {
     fn begin(&self, what: &'static str) {
         let name = if what == "preconditioning" { self.filling.clone() } else { format!("{what} the state") };
-        self.tell(&name, Some(0.0));
+        self.report(&name, Some(0.0));
         let lines = (!std::io::stderr().is_terminal()).then(|| Lines::new(Wall::now()));
         *self.part.borrow_mut() = Part { what: name, lines };
         self.terminal.begin(what);
@@ -105,7 +105,7 @@ impl Frontend for Preparation<'_> {
     fn share(&self, share: f64) {
         self.terminal.share(share);
         let mut part = self.part.borrow_mut();
-        self.tell(&part.what, Some(share));
+        self.report(&part.what, Some(share));
         let Part { what, lines } = &mut *part;
         if lines.as_mut().is_some_and(|lines| lines.is_due(Wall::now(), share)) {
             say(&format!("{what}: {:.0} %", share * 100.0));

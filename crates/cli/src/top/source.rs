@@ -104,7 +104,7 @@ fn follow_socket(path: Option<&Path>, sender: SyncSender<News>) -> Result<(), Fa
     let mut has_asked = false;
     read(sender, move || {
         let mut line = if std::mem::replace(&mut has_asked, true) {
-            requester.hear().map_err(ctl::lost)?
+            requester.receive().map_err(ctl::lost)?
         } else {
             requester.set_patience(Some(PATIENCE)).map_err(ctl::lost)?;
             requester.ask(&Command::Watch { blocks: true }).map_err(ctl::lost)?

@@ -43,7 +43,7 @@ fn device(name: &str) -> Device {
     Device::new(config, Options::default()).expect("a checked device")
 }
 
-fn bring(device: &mut Device, to: Precondition) {
+fn prepare(device: &mut Device, to: Precondition) {
     precondition(device, to, 1, &mut |_| true).expect("the state can be reached");
 }
 
@@ -75,14 +75,14 @@ fn functional() {
     let rate = best((0..3).map(|_| {
         let mut device = device("bench-32g");
         let before = device.ftl().counters;
-        let (seconds, ()) = timed(|| bring(&mut device, Precondition::Steady));
+        let (seconds, ()) = timed(|| prepare(&mut device, Precondition::Steady));
         device.ftl().counters.since(&before).units_programmed as f64 / seconds
     }));
     let bare = best((0..3).map(|_| bare::functional(&config::load("bench-32g", &[]).expect("built in"), cpu_seconds)));
     println!("functional, bench-32g to `steady`:    {:6.1} M page programs/CPU s   (bar 20)", rate / 1e6);
     println!("  bare loop over the same arrays:     {:6.1} M   ratio {:.2}", bare / 1e6, rate / bare);
     let mut large = device("bench-1t");
-    let (seconds, ()) = timed(|| bring(&mut large, Precondition::Fill));
+    let (seconds, ()) = timed(|| prepare(&mut large, Precondition::Fill));
     let units = f64::from(large.ftl().map.len());
     println!(
         "fill of bench-1t:                     {seconds:6.1} CPU s   (bar 15); {:.1} M units/s",
@@ -107,7 +107,7 @@ fn preconditioning() {
         );
     };
     let mut device = new();
-    let (seconds, ()) = timed(|| bring(&mut device, Precondition::Steady));
+    let (seconds, ()) = timed(|| prepare(&mut device, Precondition::Steady));
     show("to `steady`              ", seconds, &device.ftl().counters);
     for (what, text) in [
         ("by writes of 128 KiB in order", "rw=write bs=128k"),
@@ -117,7 +117,7 @@ fn preconditioning() {
     ] {
         let mut device = new();
         let units = f64::from(device.ftl().map.len());
-        bring(&mut device, Precondition::Fill);
+        prepare(&mut device, Precondition::Fill);
         let text = format!("{text} io_size={}", 2 * device.config().logical_bytes());
         let mut sources = sources(&device, &text, 1);
         let before = device.ftl().counters;
@@ -147,7 +147,7 @@ fn lifetime() {
             let options = ["nand.endurance=30", "faults={ wear_out = \"count\" }", &format!("gc.wear={wear}")];
             let config = config::load("bench-32g", &options.map(str::to_owned)).expect("an accepted device");
             let mut device = Device::new(config, Options::default()).expect("a checked device");
-            bring(&mut device, Precondition::Fill);
+            prepare(&mut device, Precondition::Fill);
             let bytes = device.config().logical_bytes();
             let mut job = Job("rw=randwrite bs=4k norandommap=1", bytes, Vec::new());
             let (seconds, lived) = timed(|| live(&mut device, &mut job, Until::FirstExpiry, &mut |_| true));
@@ -162,7 +162,7 @@ fn lifetime() {
 /// Measures the full model in timed mode.
 fn timed_cases() {
     let mut device = device("bench-32g");
-    bring(&mut device, Precondition::Steady);
+    prepare(&mut device, Precondition::Steady);
     let writes = 1_000_000.0;
     let mut rates = (0.0, 0.0);
     for seed in 1..=3 {
@@ -194,7 +194,7 @@ fn attribution() {
             let config = config::load("bench-32g", &[]).expect("a built-in device");
             let options = Options { attribution, ..Options::default() };
             let mut device = Device::new(config, options).expect("a checked device");
-            bring(&mut device, state);
+            prepare(&mut device, state);
             device
         });
         // Alternating, so that other load on the machine affects both.
@@ -219,7 +219,7 @@ fn costs<const N: usize>(options: [&[&str]; N], job_text: &str, state: Precondit
         let set: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
         let config = config::load("bench-32g", &set).expect("an accepted device");
         let mut device = Device::new(config, Options::default()).expect("a checked device");
-        bring(&mut device, state);
+        prepare(&mut device, state);
         device
     });
     let mut costs = [f64::INFINITY; N];
@@ -327,7 +327,7 @@ fn instructions(name: &str) {
     let set: Vec<String> = small.iter().chain(options).map(|&option| option.to_owned()).collect();
     let config = config::load("bench-32g", &set).expect("an accepted device");
     let mut device = Device::new(config, Options { attribution, ..Options::default() }).expect("a checked device");
-    bring(&mut device, state);
+    prepare(&mut device, state);
     // The clock is not read, because the program ends at that point under valgrind.
     let mut sources = sources(&device, job_text, 1);
     run(&mut device, &mut sources, &mut NoWatcher).expect("all requests complete");
@@ -351,7 +351,7 @@ fn scaling() {
         ("1 TiB", config::load("bench-1t", &[]).expect("built in")),
     ] {
         let mut device = Device::new(config, Options::default()).expect("a checked device");
-        bring(&mut device, Precondition::Fill);
+        prepare(&mut device, Precondition::Fill);
         let mut cost = |kind: &str, count: u64| {
             let text = format!("rw={kind} bs=4k iodepth=32 norandommap=1 number_ios={count}");
             job(&mut device, &text, count).0 / count as f64 * 1e9

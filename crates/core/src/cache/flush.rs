@@ -322,7 +322,7 @@ impl Buffer {
 
     /// Prefetches the entry of the unit that a write writes back.
     #[inline]
-    pub fn prefetch_landing(&self, id: TransactionId) {
+    pub fn prefetch_picked(&self, id: TransactionId) {
         if let Some(Some(pick)) = self.flights.get(id) {
             prefetch(&self.entries, pick.entry as usize);
         }
@@ -335,7 +335,7 @@ impl Buffer {
     }
 
     /// Ends the write-back of a picked unit, which is in flash or no longer has to be written.
-    pub fn landed(&mut self, pick: &Pick) {
+    pub fn end_pick(&mut self, pick: &Pick) {
         if pick.entry == Pick::PADDING {
             return;
         }

@@ -190,7 +190,7 @@ impl Buffer {
     }
 
     /// Records the write that was created for a picked unit.
-    pub fn take_off(&mut self, write: TransactionId, pick: Pick) {
+    pub fn note_write(&mut self, write: TransactionId, pick: Pick) {
         *self.flights.entry(write) = Some(pick);
     }
 
@@ -204,9 +204,9 @@ impl Buffer {
 
     /// Ends a write that is in flash. Returns `true` if it was a write-back, because flushes may have waited for it.
     #[inline]
-    pub fn land(&mut self, write: TransactionId) -> bool {
+    pub fn end_write_back(&mut self, write: TransactionId) -> bool {
         let Some(pick) = self.flights.get_mut(write).and_then(Option::take) else { return false };
-        self.landed(&pick);
+        self.end_pick(&pick);
         true
     }
 
@@ -291,9 +291,9 @@ mod tests {
         buffer.queue(pick);
         assert_eq!(buffer.next_queued(), Some(pick));
         assert!(buffer.begin_write(&pick, ftl.map.get(Lpn(3))));
-        buffer.take_off(WRITE, pick);
+        buffer.note_write(WRITE, pick);
         assert_eq!(buffer.take_waiter(), None);
-        assert!(buffer.land(WRITE) && !buffer.land(WRITE));
+        assert!(buffer.end_write_back(WRITE) && !buffer.end_write_back(WRITE));
         assert_eq!(buffer.take_waiter(), Some(REQUEST));
         assert_eq!((buffer.counts.written_back, buffer.is_clean()), (1, true));
         buffer.recount().unwrap();

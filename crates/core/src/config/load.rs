@@ -179,14 +179,14 @@ impl Loader {
         for over in overrides {
             let mut over = over.parse(&mut self.texts)?;
             self.check_sources(&mut over);
-            self.lay(&mut table, over, &Origin::Override);
+            self.merge(&mut table, over, &Origin::Override);
         }
         Ok(table)
     }
 
     /// Reads and checks the device in a table.
     fn device(mut self, mut table: DeTable<'_>) -> Result<DeviceConfig, ConfigError> {
-        page::put_in_units(&mut table);
+        page::resolve_mapping_unit(&mut table);
         let mut problems = std::mem::take(&mut self.problems);
         problems.extend(Structure::problems(&self.schema, &self.texts, &table));
         if !problems.is_empty() {
@@ -251,13 +251,13 @@ impl Loader {
             table.insert(Spanned::new(0..0, "description".into()), Spanned::new(0..0, description));
         }
         let mut under = self.file(Origin::Builtin(device.name.to_owned()), device.text, names)?;
-        self.lay(&mut under, table, &origin);
+        self.merge(&mut under, table, &origin);
         Ok(under)
     }
 
     /// Merges a layer into a device. Removes the sources of the values that the layer replaces. The source of a value
     /// of the layer is the one that the layer gives, or the layer itself.
-    fn lay<'t>(&self, under: &mut DeTable<'t>, mut over: DeTable<'t>, origin: &Origin) {
+    fn merge<'t>(&self, under: &mut DeTable<'t>, mut over: DeTable<'t>, origin: &Origin) {
         let paths = leaf_paths(&over);
         page::replace(under, &paths);
         if let Some(sources) = sources_of(under) {

@@ -24,7 +24,7 @@ pub(super) fn replace(under: &mut DeTable<'_>, written: &[String]) {
 }
 
 /// Replaces a mapping unit of `"page"` by the page size.
-pub(super) fn put_in_units(table: &mut DeTable<'_>) {
+pub(super) fn resolve_mapping_unit(table: &mut DeTable<'_>) {
     let Some(geometry) = table_of(table, "geometry") else { return };
     let Some(size) = geometry.get("page_size").map(|size| size.get_ref().clone()) else { return };
     if let Some(unit) = geometry.get_mut("mapping_unit")

@@ -136,7 +136,7 @@ impl Device {
     }
 
     fn receive_flush(&mut self, id: RequestId) {
-        self.hurry_filling();
+        self.make_filling_urgent();
         let journalling = self.flush_journal(id);
         if !self.flush(id) {
             if journalling {
@@ -155,7 +155,7 @@ impl Device {
     #[inline]
     fn work_on_write(&mut self, id: RequestId, units: Range<u32>) {
         if !self.queue_by_page(id, &units, |id, _, count| Work::Admit(id, count)) {
-            self.bring(id, units.len() as u32);
+            self.queue_for_admission(id, units.len() as u32);
         }
     }
 
@@ -396,7 +396,7 @@ impl Device {
             return pending.admitted < pending.arrived;
         }
         if is_zeroed {
-            self.land_records(id);
+            self.wait_for_trim_records(id);
         }
         self.interface.unadmitted.pop_front();
         self.mark_admission();
@@ -523,7 +523,7 @@ impl Device {
         self.ftl.map.set_slot(lpn, id);
         // The write may start before this function returns, and its data leave the memory at that time.
         if let (Origin::Buffer(pick), Some(buffer)) = (origin, &mut self.buffer) {
-            buffer.take_off(id, pick);
+            buffer.note_write(id, pick);
         }
         match before {
             Location::Slot(older) => {
@@ -616,7 +616,7 @@ impl Device {
                 return self.tasks.push(Task::Trim(id, index));
             }
         }
-        self.land_records(id);
+        self.wait_for_trim_records(id);
         self.done_at_once(id);
         // A scheme with blocks of its own drops waiting writes that were trimmed, which frees their slots.
         self.admit();
@@ -628,8 +628,8 @@ impl Device {
     }
 
     /// Makes a request with FUA that deallocated units wait for the journal records of the trims, as a flush would.
-    fn land_records(&mut self, id: RequestId) {
-        if self.must_land(&self.interface.requests[id].request)
+    fn wait_for_trim_records(&mut self, id: RequestId) {
+        if self.must_reach_flash(&self.interface.requests[id].request)
             && (0..self.interface.units_of(id)).any(|index| self.is_whole(self.interface.part_of(id, index)))
         {
             self.flush_journal(id);

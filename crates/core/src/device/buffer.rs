@@ -115,7 +115,7 @@ impl Device {
 
     /// Queues `units` units of a write for admission, after the firmware has processed them.
     #[inline]
-    pub(super) fn bring(&mut self, id: RequestId, units: u32) {
+    pub(super) fn queue_for_admission(&mut self, id: RequestId, units: u32) {
         let pending = &mut self.interface.requests[id];
         pending.arrived += units;
         if pending.arrived == units {
@@ -133,14 +133,14 @@ impl Device {
         match self.buffer.as_deref() {
             Some(buffer) if buffer.writes_back() => {
                 let nothing = request.operation == Operation::WriteZeroes && self.is_whole(part);
-                nothing || (buffer.has_room(part.lpn) && (self.slots_free > 0 || !self.must_land(request)))
+                nothing || (buffer.has_room(part.lpn) && (self.slots_free > 0 || !self.must_reach_flash(request)))
             }
             _ => self.slots_free > 0,
         }
     }
 
     /// Returns `true` if a request completes only when its data are in flash.
-    pub(super) fn must_land(&self, request: &Request) -> bool {
+    pub(super) fn must_reach_flash(&self, request: &Request) -> bool {
         request.fua && self.buffer.as_deref().is_none_or(|buffer| !buffer.is_protected())
     }
 
@@ -150,7 +150,7 @@ impl Device {
         let sectors = part.end - part.first;
         self.ftl.counters.host_units += 1;
         self.ftl.counters.host_bytes += u64::from(sectors) * SECTOR;
-        let must_land = self.must_land(request);
+        let must_reach_flash = self.must_reach_flash(request);
         let pending = &mut self.interface.requests[id];
         pending.remaining += 1;
         pending.start = pending.start.min(self.now);
@@ -160,7 +160,7 @@ impl Device {
         let entry = buffer.accept(part, version, list);
         buffer.note_hints(entry, [request.stream, request.placement]);
         self.observe_buffered(entry);
-        if !must_land {
+        if !must_reach_flash {
             return self.access_memory(sectors, Then { request: id, reply: 0 });
         }
         let Some(buffer) = &mut self.buffer else { return };
@@ -264,7 +264,7 @@ impl Device {
             units -= 1;
             if !self.write_picked(pick) {
                 self.slots_free += 1;
-                self.landed(pick);
+                self.end_pick(pick);
                 if pick.owner.is_some() {
                     self.observe_request(pick.owner, TimePart::Buffer);
                     self.flush_journal(pick.owner);
@@ -298,7 +298,7 @@ impl Device {
         let Some(buffer) = &mut self.buffer else { return };
         buffer.fetch(id, self.ftl.shape().sectors_per_unit, self.now);
         self.ftl.map.prefetch(lpn);
-        buffer.prefetch_landing(id);
+        buffer.prefetch_picked(id);
         let plane = self.transactions[id].plane;
         let next = self.dispatch.first_write(self.array.lun_of(plane), plane);
         if next.is_some() {
@@ -315,16 +315,16 @@ impl Device {
     #[inline]
     pub(super) fn finish_flight(&mut self, id: TransactionId) {
         if let Some(buffer) = &mut self.buffer
-            && buffer.land(id)
+            && buffer.end_write_back(id)
         {
             self.end_flushes();
         }
     }
 
     /// Ends the write-back of a picked unit that need not go to flash any more.
-    fn landed(&mut self, pick: Pick) {
+    fn end_pick(&mut self, pick: Pick) {
         if let Some(buffer) = &mut self.buffer {
-            buffer.landed(&pick);
+            buffer.end_pick(&pick);
             self.end_flushes();
         }
     }

@@ -12,20 +12,20 @@ impl Device {
     /// Starts to emit an event for every change of flash. Emits events for the present contents first, such as those of
     /// preconditioning. The device must be idle.
     pub fn make_durable(&mut self, keep: Keep) -> Result<(), String> {
-        let written = self.begin_to_tell(keep)?;
-        (0..).map(BlockId).zip(written).for_each(|(block, written)| self.tell_block(block, written));
+        let written = self.start_log(keep)?;
+        (0..).map(BlockId).zip(written).for_each(|(block, written)| self.emit_block(block, written));
         Ok(())
     }
 
-    fn tell_block(&mut self, block: BlockId, written: u32) {
+    fn emit_block(&mut self, block: BlockId, written: u32) {
         let journal = self.durability.as_ref().and_then(|durability| durability.journal.as_ref());
         if let Some(log) = self.observers.as_mut().and_then(|observers| observers.log.as_mut()) {
-            log.tell_block(&mut self.ftl, block, written, |lpn| journal.and_then(|journal| journal.page(lpn)));
+            log.emit_block(&mut self.ftl, block, written, |lpn| journal.and_then(|journal| journal.page(lpn)));
         }
     }
 
     /// Starts to emit events. Returns the number of programmed units, indexed by block.
-    fn begin_to_tell(&mut self, keep: Keep) -> Result<Vec<u32>, String> {
+    fn start_log(&mut self, keep: Keep) -> Result<Vec<u32>, String> {
         if let Some(why) = self.config.mapping.scheme.needs(&self.config).no_power_loss {
             return Err(why.to_owned());
         }
@@ -51,10 +51,10 @@ impl Device {
     /// Does the same as [`Device::make_durable`] with [`Keep::Outbox`], but passes the events for the present contents
     /// to `reported`, one by one.
     pub fn make_durable_with(&mut self, mut reported: impl FnMut(&FlashEvent, &[u8])) -> Result<(), String> {
-        let written = self.begin_to_tell(Keep::Outbox)?;
+        let written = self.start_log(Keep::Outbox)?;
         let mut outbox = Outbox::default();
         for (block, written) in (0..).map(BlockId).zip(written) {
-            self.tell_block(block, written);
+            self.emit_block(block, written);
             self.take_flash(&mut outbox);
             outbox.events.iter().for_each(|event| reported(event, &outbox.own));
             outbox.clear();

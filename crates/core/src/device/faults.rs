@@ -237,7 +237,7 @@ impl Device {
     }
 
     /// Resumes writes of the host after the choice of a step has made room for them.
-    pub(super) fn give_way(&mut self, plane: PlaneId) {
+    pub(super) fn resume_host_writes(&mut self, plane: PlaneId) {
         if std::mem::take(&mut self.jobs[plane].made_room) {
             self.ftl.refresh_ready(plane);
             self.unpark(plane);
@@ -292,7 +292,7 @@ impl Device {
 
     /// Queues repeated writes that have room now and must not wait for an erase. Called when garbage collection of a
     /// plane rests, or a dependent of a block has ended. Such writes are few.
-    pub(super) fn go_again(&mut self, plane: PlaneId) {
+    pub(super) fn retry_writes(&mut self, plane: PlaneId) {
         if self.ftl.faults.is_none() {
             return;
         }
@@ -318,9 +318,9 @@ impl Device {
 
     /// Retries writes that a block with a pending erase still waits for, after one of its dependents has ended.
     #[cold]
-    pub(super) fn go_again_for(&mut self, block: BlockId) {
+    pub(super) fn retry_writes_for(&mut self, block: BlockId) {
         if self.ftl.blocks.block(block).state == BlockState::AwaitingErase {
-            self.go_again(self.ftl.blocks.plane_of(block));
+            self.retry_writes(self.ftl.blocks.plane_of(block));
         }
     }
 

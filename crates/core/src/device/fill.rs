@@ -22,7 +22,7 @@ impl Device {
         let Some(filling) = &mut self.dispatch.filling else { return };
         let staged = filling.add(&mut self.transactions, number, id, self.now);
         if is_urgent && staged != Staged::Full {
-            filling.hurry(number);
+            filling.make_urgent(number);
         }
         match staged {
             Staged::Full => return self.release_stage(number),
@@ -64,7 +64,7 @@ impl Device {
         let pick = self.buffer.as_deref_mut()?.next_queued()?;
         let list = self.list_of(Lpn(pick.lpn));
         if let Some(filling) = &mut self.dispatch.filling {
-            filling.bring(list);
+            filling.note_received(list);
         }
         Some(pick)
     }
@@ -72,14 +72,14 @@ impl Device {
     /// Returns `true` if a write of `request` must not wait for the time-out: the request completes only when it is in
     /// flash, or a flush waits for it.
     fn is_urgent(&self, request: RequestId) -> bool {
-        let lands = request.is_some() && self.must_land(&self.interface.requests[request].request);
-        lands || self.buffer.as_deref().is_some_and(|buffer| buffer.is_flushing())
+        let must_reach_flash = request.is_some() && self.must_reach_flash(&self.interface.requests[request].request);
+        must_reach_flash || self.buffer.as_deref().is_some_and(|buffer| buffer.is_flushing())
     }
 
     /// Makes all stages that hold writes urgent, for a flush.
-    pub(super) fn hurry_filling(&mut self) {
+    pub(super) fn make_filling_urgent(&mut self) {
         if let Some(filling) = &mut self.dispatch.filling {
-            filling.hurry_all();
+            filling.make_all_urgent();
         }
     }
 

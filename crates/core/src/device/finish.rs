@@ -228,14 +228,14 @@ impl Device {
         if write.newer.is_some() {
             self.release_newer(id, write.newer);
             // The tasks of the newer write may queue work for the same core as the completion of this one.
-            return self.tasks.push(Task::Land(id));
+            return self.tasks.push(Task::CompleteProgrammed(id));
         }
-        self.land(id);
+        self.complete_programmed(id);
     }
 
     /// Removes a programmed write: frees its write slot and completes its part of the request.
     #[inline(always)]
-    pub(super) fn land(&mut self, id: TransactionId) {
+    pub(super) fn complete_programmed(&mut self, id: TransactionId) {
         let write = self.transactions.remove(id);
         self.slots_free += 1;
         if write.request().is_some() {

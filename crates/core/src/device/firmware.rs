@@ -94,7 +94,7 @@ impl Device {
         }
         match work {
             Work::Receive(id) => self.receive(id),
-            Work::Admit(id, units) => self.bring(id, units),
+            Work::Admit(id, units) => self.queue_for_admission(id, units),
             Work::Search(id, first, count) => self.search_buffer(id, first..first + count),
             Work::LookUp(id, first, count) => self.read_units(id, first..first + count),
             Work::Trim(id, _) => self.trim(id),

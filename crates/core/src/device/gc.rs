@@ -76,12 +76,12 @@ impl Device {
         let Some(pools) = &mut self.ftl.pools else { return };
         if pools.set_resting(plane, false) {
             let planes = pools.of(plane);
-            self.continue_those_of(planes);
+            self.continue_resting_of(planes);
         }
     }
 
     #[cold]
-    fn continue_those_of(&mut self, planes: Range<u32>) {
+    fn continue_resting_of(&mut self, planes: Range<u32>) {
         for plane in planes.map(PlaneId) {
             if !self.jobs[plane].rests {
                 continue;
@@ -113,7 +113,7 @@ impl Device {
 
     /// Returns `true` if garbage collection of a plane leaves the die to the host, as it may with
     /// `gc.pace = "proportional"`.
-    fn gives_way(&self, plane: PlaneId) -> bool {
+    fn yields_die(&self, plane: PlaneId) -> bool {
         let lun = self.array.lun_of(plane);
         self.ftl.shape().paces
             && self.gc_class(plane) != Class::UrgentGc
@@ -229,7 +229,7 @@ impl Device {
             }
             self.continue_resting(plane);
         }
-        if self.wants_step(plane) && !self.gives_way(plane) {
+        if self.wants_step(plane) && !self.yields_die(plane) {
             self.step(plane);
         }
     }
@@ -296,7 +296,7 @@ impl Device {
             }
             if self.tasks.any_new() || self.jobs[plane].made_room {
                 self.jobs[plane].coming = Some((step, class));
-                return self.tasks.push(Task::GiveWay(plane));
+                return self.tasks.push(Task::ResumeHost(plane));
             }
             if !self.take_step(plane, step, class) {
                 return;
@@ -305,13 +305,13 @@ impl Device {
     }
 
     /// Lets the host use the space that the choice of a step has freed, then continues with the step.
-    pub(super) fn give_way_to_host(&mut self, plane: PlaneId) {
-        self.give_way(plane);
-        if self.tasks.any_new() { self.tasks.push(Task::Step(plane)) } else { self.go_on_with_step(plane) }
+    pub(super) fn resume_host_first(&mut self, plane: PlaneId) {
+        self.resume_host_writes(plane);
+        if self.tasks.any_new() { self.tasks.push(Task::Step(plane)) } else { self.continue_step(plane) }
     }
 
     /// Continues garbage collection in a plane, after all tasks of its last step.
-    pub(super) fn go_on_with_step(&mut self, plane: PlaneId) {
+    pub(super) fn continue_step(&mut self, plane: PlaneId) {
         if let Some((step, class)) = self.jobs[plane].coming.take()
             && self.take_step(plane, step, class)
         {
@@ -330,7 +330,7 @@ impl Device {
         }
         let (kind, ppn, units) = match step {
             Step::Rest => {
-                self.go_again(plane);
+                self.retry_writes(plane);
                 self.journal_for_resting();
                 return false;
             }
@@ -345,7 +345,7 @@ impl Device {
                 return true;
             }
             Step::Leave(block) => {
-                self.leave_to(block);
+                self.await_erase_in_own_plane(block);
                 self.jobs[plane].busy = false;
                 return true;
             }
@@ -369,7 +369,7 @@ impl Device {
     }
 
     /// Has a block await its erase in its own plane, after the job of another plane has read it.
-    fn leave_to(&mut self, block: BlockId) {
+    fn await_erase_in_own_plane(&mut self, block: BlockId) {
         let plane = self.ftl.blocks.plane_of(block);
         let failed = self.ftl.blocks.block(block).failed;
         let job = &mut self.jobs[plane];
@@ -475,7 +475,7 @@ impl Device {
     /// too.
     pub(super) fn put_first(&mut self, plane: PlaneId, writes: (Fifo, u32)) {
         let lun = self.array.lun_of(plane);
-        self.dispatch.put_before(&mut self.transactions, (lun, plane), writes);
+        self.dispatch.prepend(&mut self.transactions, (lun, plane), writes);
         self.tasks.push(Task::Start(lun));
     }
 }

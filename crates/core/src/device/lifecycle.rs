@@ -304,7 +304,7 @@ impl Device {
     #[inline]
     pub(super) fn observe_flash(&mut self, event: FlashEvent) {
         if let Some(log) = self.log_mut() {
-            log.tell(event);
+            log.emit(event);
         }
     }
 

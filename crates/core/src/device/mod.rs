@@ -482,7 +482,7 @@ impl Device {
             self.note_released(block);
             self.erase(block);
         } else if self.ftl.faults.is_some() {
-            self.go_again_for(block);
+            self.retry_writes_for(block);
         }
     }
 

@@ -25,11 +25,11 @@ impl Device {
         }
         match owner {
             Owner::Unit(unit) => match self.array.unit_event(unit, at) {
-                Outcome::WantsChannel(rank) => dispatch::go_on(self, unit, rank),
+                Outcome::WantsChannel(rank) => dispatch::continue_operation(self, unit, rank),
                 Outcome::MemberOut(rank) => {
                     self.finish_member(unit);
                     self.run_tasks();
-                    dispatch::go_on(self, unit, rank);
+                    dispatch::continue_operation(self, unit, rank);
                 }
                 Outcome::GoesOn => {}
                 Outcome::CellsWork => dispatch::overlap_next(self, self.array.lun_of_unit(unit)),
@@ -37,7 +37,7 @@ impl Device {
                     let lun = self.array.lun_of_unit(unit);
                     self.finish(unit, lun);
                     self.run_tasks();
-                    if self.dispatch.overlaps() && dispatch::go_on_overlapping(self, unit, lun) {
+                    if self.dispatch.overlaps() && dispatch::continue_overlapping(self, unit, lun) {
                         self.run_tasks();
                         return self.admit_from_host();
                     }
@@ -117,15 +117,15 @@ impl Device {
             Task::FinishWrites(ppn, id) => self.finish_writes_of(ppn, id),
             Task::Translate(arrived, open) => self.translate_rest(arrived, open),
             Task::MapProgrammed(page, ppn) => self.map_programmed(page, ppn),
-            Task::GiveWay(plane) => self.give_way_to_host(plane),
-            Task::Step(plane) => self.go_on_with_step(plane),
+            Task::ResumeHost(plane) => self.resume_host_first(plane),
+            Task::Step(plane) => self.continue_step(plane),
             Task::Place(id) => self.with_scheme(|scheme, device| scheme.place(device, id)),
             Task::QueueAgain(id) => self.queue_again(id),
             Task::CollectIdle(plane, end) => self.collect_idle_rest(plane..end),
             Task::Clean(plane) => self.clean(plane),
             Task::CollectMap(plane) => self.collect_map(plane),
             Task::MapWritten(id) => self.map_written(id),
-            Task::Land(id) => self.land(id),
+            Task::CompleteProgrammed(id) => self.complete_programmed(id),
         }
     }
 }

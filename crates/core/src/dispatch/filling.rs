@@ -119,25 +119,25 @@ impl Filling {
     }
 
     /// Records that the firmware writes a unit that the buffer has picked from one of its lists.
-    pub(crate) fn bring(&mut self, list: u16) {
+    pub(crate) fn note_received(&mut self, list: u16) {
         if self.is_completed {
             self.stages[usize::from(list)].coming -= 1;
         }
     }
 
     /// Makes a stage urgent, because a request waits for one of its writes.
-    pub(crate) fn hurry(&mut self, number: u32) {
+    pub(crate) fn make_urgent(&mut self, number: u32) {
         if !std::mem::replace(&mut self.stages[number as usize].is_urgent, true) {
             self.urgent.push_back(number);
         }
     }
 
     /// Makes all stages that hold writes urgent.
-    pub(crate) fn hurry_all(&mut self) {
+    pub(crate) fn make_all_urgent(&mut self) {
         for index in 0..self.due.len() {
             let (_, number, turn) = self.due[index];
             if self.stages[number as usize].turn == turn {
-                self.hurry(number);
+                self.make_urgent(number);
             }
         }
     }
@@ -240,7 +240,7 @@ mod tests {
         for at in [1, 2] {
             let id = write(&mut links);
             filling.add(&mut links, 0, id, Time::from_us(at));
-            filling.hurry_all();
+            filling.make_all_urgent();
             assert_eq!(filling.first_urgent(), Some(0));
             filling.take(0);
             assert_eq!((filling.first_urgent(), filling.next_due()), (None, None));
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!((filling.slots_for(Some(0)), filling.first_begun()), (2, None));
         filling.expect(0);
         assert_eq!((filling.missing_in(0), filling.first_begun()), (Some(1), Some((0, 1))));
-        filling.bring(0);
+        filling.note_received(0);
         let id = write(&mut links);
         filling.add(&mut links, 0, id, Time::ZERO);
         assert!(filling.stays_partial(0), "no write is coming");

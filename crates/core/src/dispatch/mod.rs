@@ -37,7 +37,9 @@ pub(crate) use overlap::overlap_next;
 use overlapping::Overlapping;
 use picking::Picking;
 use pool::{AFTER_HELD, Pool};
-pub(crate) use start::{enqueue, go_on, go_on_overlapping, grant, notify, serve_suspended, set_idle, start_idle};
+pub(crate) use start::{
+    continue_operation, continue_overlapping, enqueue, grant, notify, serve_suspended, set_idle, start_idle,
+};
 use waiting::Waiting;
 
 /// The state of dispatch.
@@ -271,13 +273,13 @@ impl Dispatch {
     }
 
     /// Puts a number of writes before those that wait for a plane.
-    pub(crate) fn put_before(
+    pub(crate) fn prepend(
         &mut self,
         transactions: &mut Transactions,
         (lun, plane): (LunId, PlaneId),
         writes: (Fifo, u32),
     ) {
-        self.waiting.put_before(lun, plane, self.rank_of_writes(), transactions, writes);
+        self.waiting.prepend(lun, plane, self.rank_of_writes(), transactions, writes);
     }
 
     /// Puts a write before those that wait for a plane.
@@ -510,11 +512,11 @@ mod tests {
         fn unit_event(&mut self, unit: ExecUnitId) {
             let lun = self.array.lun_of_unit(unit);
             match self.array.unit_event(unit, self.now) {
-                Outcome::WantsChannel(rank) => go_on(self, unit, rank),
+                Outcome::WantsChannel(rank) => continue_operation(self, unit, rank),
                 Outcome::MemberOut(rank) => {
                     let id = self.dispatch.member_ended(unit, &self.transactions);
                     self.ended.push(id);
-                    go_on(self, unit, rank);
+                    continue_operation(self, unit, rank);
                 }
                 Outcome::GoesOn => {}
                 Outcome::CellsWork => overlap_next(self, lun),
@@ -525,7 +527,8 @@ mod tests {
                         self.ended.push(id);
                         id = self.transactions[id].next;
                     }
-                    if !(self.dispatch.overlapping.any && go_on_overlapping(self, unit, lun)) && set_idle(self, lun) {
+                    if !(self.dispatch.overlapping.any && continue_overlapping(self, unit, lun)) && set_idle(self, lun)
+                    {
                         start_idle(self, lun);
                     }
                 }

@@ -75,7 +75,7 @@ fn overlap_with(b: &mut impl Binder, lun: LunId, unit: ExecUnitId, rank: u8, id:
             if array.channel_is_idle(channel, now) {
                 return program_ahead(b, unit, rank, id);
             }
-            array.ask_ahead(unit, rank);
+            array.request_ahead(unit, rank);
             tasks.push(Task::Grant(channel));
         }
         _ => {}
@@ -176,7 +176,7 @@ fn begin_ahead(b: &mut impl Binder, unit: ExecUnitId, id: TransactionId) {
 
 /// Loads the next program of a unit that has been granted its channel for this purpose.
 pub(super) fn ahead_granted(b: &mut impl Binder, unit: ExecUnitId) {
-    b.parts().array.stop_asking(unit);
+    b.parts().array.end_request_ahead(unit);
     let lun = b.view().array.lun_of_unit(unit);
     if let Some((rank, id)) = next_for(b, lun)
         && b.view().array.may_overlap(unit)

@@ -154,7 +154,7 @@ fn granted(b: &mut impl Binder, unit: ExecUnitId) {
     let array = b.view().array;
     let lun = array.lun_of_unit(unit);
     if array.state(lun) != LunState::Requesting {
-        return if array.asks(unit) { ahead_granted(b, unit) } else { resume(b, unit) };
+        return if array.requests_ahead(unit) { ahead_granted(b, unit) } else { resume(b, unit) };
     }
     // The grant is for the rank of the request. A more urgent transaction that was queued later starts after this one,
     // because this operation has held the LUN since the request.
@@ -165,7 +165,7 @@ fn granted(b: &mut impl Binder, unit: ExecUnitId) {
 
 /// Continues an operation that needs the channel, or queues its execution unit for the channel.
 #[inline(never)]
-pub(crate) fn go_on(b: &mut impl Binder, unit: ExecUnitId, rank: u8) {
+pub(crate) fn continue_operation(b: &mut impl Binder, unit: ExecUnitId, rank: u8) {
     let Parts { array, now, .. } = b.parts();
     let channel = array.channel_of_unit(unit);
     if array.channel_is_idle(channel, now) {
@@ -282,12 +282,12 @@ fn start_one(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) -> bo
 }
 
 /// Continues a unit whose operation has ended with an overlapping one. Returns `false` if there is none.
-pub(crate) fn go_on_overlapping(b: &mut impl Binder, unit: ExecUnitId, lun: LunId) -> bool {
+pub(crate) fn continue_overlapping(b: &mut impl Binder, unit: ExecUnitId, lun: LunId) -> bool {
     let Parts { dispatch, transactions, array, now, .. } = b.parts();
     if array.has_ahead(unit) {
         let id = std::mem::replace(&mut dispatch.ahead[unit], TransactionId::NONE);
         dispatch.running[unit] = id;
-        array.go_ahead(unit, holder_of(transactions, id), now);
+        array.continue_ahead(unit, holder_of(transactions, id), now);
         overlap_next(b, lun);
         return true;
     }
@@ -296,8 +296,8 @@ pub(crate) fn go_on_overlapping(b: &mut impl Binder, unit: ExecUnitId, lun: LunI
         serve_suspended(b, unit, lun);
         return true;
     }
-    if array.asks(unit) {
-        array.ask_to_start(unit, lun, now);
+    if array.requests_ahead(unit) {
+        array.request_start_instead(unit, lun, now);
         return true;
     }
     false

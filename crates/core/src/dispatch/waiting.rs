@@ -110,7 +110,7 @@ impl Waiting {
     }
 
     /// Prepends `others`, a queue of `count` transactions, to the queue of a LUN and its plane, in their order.
-    pub fn put_before(
+    pub fn prepend(
         &mut self,
         lun: LunId,
         plane: PlaneId,
@@ -118,7 +118,7 @@ impl Waiting {
         links: &mut impl Ordered,
         (others, count): (Fifo, u32),
     ) {
-        self.change((lun, plane, rank), links, |line, links| line.put_before(links, others));
+        self.change((lun, plane, rank), links, |line, links| line.prepend(links, others));
         self.counts[lun.index()][usize::from(rank)] += count;
         self.note_added(lun, count);
     }
@@ -280,7 +280,7 @@ mod tests {
                             .map(TransactionId)
                             .into_iter()
                             .for_each(|id| others.push(&mut next, id));
-                        waiting.put_before(lun, PlaneId(plane), rank, &mut next, (others, 2));
+                        waiting.prepend(lun, PlaneId(plane), rank, &mut next, (others, 2));
                         model.splice(0..0, [1000, 2000].map(|more| (rank, plane, TransactionId(more + number))));
                     }
                     9 => {

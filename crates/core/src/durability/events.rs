@@ -44,7 +44,7 @@ impl FlashLog {
     /// write takes a slot next.
     pub fn accept(&mut self, units: Units, request: &Request, part: Part, before: Location, sequence: u64) {
         let before = self.before(units, part.lpn, before);
-        self.tell_accepted(request, part, before, sequence);
+        self.emit_accepted(request, part, before, sequence);
     }
 
     /// Reports that the buffer is about to store a part of a write, with a sequence number.
@@ -58,7 +58,7 @@ impl FlashLog {
             }
             None => self.before(units, part.lpn, units.ftl.map.get(part.lpn)),
         };
-        self.tell_accepted(request, part, before, sequence);
+        self.emit_accepted(request, part, before, sequence);
     }
 
     fn before(&mut self, units: Units, lpn: Lpn, before: Location) -> Before {
@@ -72,8 +72,8 @@ impl FlashLog {
         }
     }
 
-    fn tell_accepted(&mut self, request: &Request, part: Part, before: Before, sequence: u64) {
-        self.tell(FlashEvent::Accepted {
+    fn emit_accepted(&mut self, request: &Request, part: Part, before: Before, sequence: u64) {
+        self.emit(FlashEvent::Accepted {
             tag: request.tag,
             lpn: part.lpn,
             first: part.first,

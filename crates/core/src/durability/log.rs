@@ -96,7 +96,7 @@ impl FlashLog {
     }
 
     /// Emits an event, or applies it to the flash contents in memory.
-    pub fn tell(&mut self, event: FlashEvent) {
+    pub fn emit(&mut self, event: FlashEvent) {
         if let FlashEvent::EraseEnded { block, .. } = event {
             self.opened[block.index()] = 0;
         }
@@ -175,14 +175,14 @@ impl FlashLog {
         if self.memory.is_some() {
             self.outbox.own.clear();
         }
-        self.tell(FlashEvent::ProgramBegun { ppn, units, cause });
+        self.emit(FlashEvent::ProgramBegun { ppn, units, cause });
     }
 
     /// Reports a unit of the program that has started.
     pub fn unit(&mut self, ppn: Ppn, record: Record, source: Source) {
         let opened = self.opened[(ppn.0 / self.units_per_block) as usize];
         self.set_record(ppn, &record);
-        self.tell(FlashEvent::Unit { ppn, record: Record { opened, ..record }, source });
+        self.emit(FlashEvent::Unit { ppn, record: Record { opened, ..record }, source });
     }
 
     /// Stores bytes of the device itself, for a unit that is reported next.
@@ -224,7 +224,7 @@ impl FlashLog {
 
     /// Reports that a program has ended.
     pub fn end(&mut self, ppn: Ppn, units: u32) {
-        self.tell(FlashEvent::ProgramEnded { ppn, units });
+        self.emit(FlashEvent::ProgramEnded { ppn, units });
     }
 
     /// Reports that the program of a translation page starts, with a sequence number.
@@ -272,35 +272,35 @@ impl FlashLog {
     /// Reports what preconditioning has left in a block: its erase count, valid units with new sequence numbers, and
     /// padding for invalid units, among the first `written` units. `own` returns the contents of units of the device
     /// itself.
-    pub fn tell_block(&mut self, ftl: &mut Ftl, block: BlockId, written: u32, own: impl Fn(u32) -> Option<Vec<u8>>) {
-        self.tell_written(ftl, block, written, own);
+    pub fn emit_block(&mut self, ftl: &mut Ftl, block: BlockId, written: u32, own: impl Fn(u32) -> Option<Vec<u8>>) {
+        self.emit_written(ftl, block, written, own);
         // A bad block keeps its contents.
         if ftl.blocks.block(block).failed {
-            self.tell(FlashEvent::FactoryBad { block });
+            self.emit(FlashEvent::FactoryBad { block });
         }
     }
 
-    fn tell_written(&mut self, ftl: &mut Ftl, block: BlockId, written: u32, own: impl Fn(u32) -> Option<Vec<u8>>) {
+    fn emit_written(&mut self, ftl: &mut Ftl, block: BlockId, written: u32, own: impl Fn(u32) -> Option<Vec<u8>>) {
         let (size, first) = (*ftl.blocks.size_of(block), ftl.blocks.first_unit(block).0);
         let erases = ftl.blocks.block(block).erases;
         if erases > 0 {
-            self.tell(FlashEvent::EraseEnded { block, erases });
+            self.emit(FlashEvent::EraseEnded { block, erases });
         }
         for ppn in (first..first + written).step_by(size.program_units as usize).map(Ppn) {
-            self.tell_left(ftl, ppn, size.program_units, &own);
+            self.emit_program(ftl, ppn, size.program_units, &own);
         }
         if ftl.shape().summary && written == size.data_units && written > 0 {
-            self.tell_summary(ftl, Ppn(first + written));
+            self.emit_summary(ftl, Ppn(first + written));
         }
     }
 
     /// Reports the start and the end of the program of a block's summary.
-    pub fn tell_summary(&mut self, ftl: &Ftl, ppn: Ppn) {
+    pub fn emit_summary(&mut self, ftl: &Ftl, ppn: Ppn) {
         self.begin_summary(ftl, ppn);
         self.end(ppn, ftl.blocks.size_of(ftl.blocks.block_of(ppn)).program_units);
     }
 
-    fn tell_left(&mut self, ftl: &mut Ftl, first: Ppn, group: u32, own: &impl Fn(u32) -> Option<Vec<u8>>) {
+    fn emit_program(&mut self, ftl: &mut Ftl, first: Ppn, group: u32, own: &impl Fn(u32) -> Option<Vec<u8>>) {
         self.begin(first, group, ProgramCause::Host);
         for ppn in (first.0..first.0 + group).map(Ppn) {
             let owner = ftl.map.owner(ppn);

@@ -156,7 +156,7 @@ impl Rebuild<'_> {
             if let Some(ppn) = ppn
                 && flash.anchor(part).map_err(RecoverError::Flash)? != Some(ppn)
             {
-                self.log.tell(FlashEvent::Anchored { part, ppn });
+                self.log.emit(FlashEvent::Anchored { part, ppn });
             }
         }
         checkpoint.adopt(&scan.accounted, self.ftl);
@@ -476,7 +476,7 @@ impl Rebuild<'_> {
     /// Retires failed blocks without newest versions. `used` are the blocks with data, `closed` those that are kept.
     fn retire_found(&mut self, used: &[BlockId], closed: &[BlockId]) {
         for &block in used.iter().filter(|block| self.ftl.blocks.block(**block).failed && !closed.contains(block)) {
-            self.log.tell(FlashEvent::Retired { block });
+            self.log.emit(FlashEvent::Retired { block });
         }
     }
 
@@ -530,8 +530,8 @@ impl Rebuild<'_> {
             report.blocks_erased += 1;
             let erases = &mut scan.found.erases[block.index()];
             *erases = erases.saturating_add(1);
-            self.log.tell(FlashEvent::EraseBegun { block });
-            self.log.tell(FlashEvent::EraseEnded { block, erases: *erases });
+            self.log.emit(FlashEvent::EraseBegun { block });
+            self.log.emit(FlashEvent::EraseEnded { block, erases: *erases });
         }
     }
 
@@ -566,7 +566,7 @@ impl Rebuild<'_> {
             log.end(ppn, group);
             let end = Ppn(ppn.0 + group);
             if ftl.shape().summary && ftl.blocks.ends_data(end, Role::Map) {
-                log.tell_summary(ftl, end);
+                log.emit_summary(ftl, end);
             }
         };
         self.ftl.with_scheme(|scheme, ftl| scheme.seal(ftl, &mut written));

@@ -442,7 +442,7 @@ impl Array {
     /// Removes a LUN from the queue for its channel before the grant, which makes the LUN idle.
     pub fn withdraw(&mut self, lun: LunId, now: Time) {
         let unit = ExecUnitId(lun.0 * self.units_per_lun.divisor());
-        debug_assert!(self.state(lun) == LunState::Requesting && !self.asks(unit));
+        debug_assert!(self.state(lun) == LunState::Requesting && !self.requests_ahead(unit));
         let Unit { rank, next, .. } = self.units[unit];
         let channel = self.channel_of_unit(unit);
         // The queue is that of commands or that of data. It has at most all units of one channel.
@@ -540,7 +540,7 @@ impl Array {
             channel.lines[number].1 = ExecUnitId::NONE;
             channel.waiting &= !(1 << number);
         }
-        if self.is_watched() && !self.asks(first) {
+        if self.is_watched() && !self.requests_ahead(first) {
             self.show_grant(first, now);
         }
         Some(first)

@@ -62,7 +62,7 @@ impl Path {
 
     /// Sets the parts of a straight transaction that has just completed: those of its wait and its operation.
     #[inline(always)]
-    fn go_straight(&mut self, wait: Wait, turn: &OperationTimes, now: Time) {
+    fn set_straight(&mut self, wait: Wait, turn: &OperationTimes, now: Time) {
         self.parts[Part::Die as usize] = wait.die + turn.wait.die;
         self.parts[Part::Channel as usize] = wait.channel + turn.wait.channel;
         self.parts[Part::Gc as usize] = wait.gc + turn.wait.gc;
@@ -267,7 +267,7 @@ impl CriticalPaths {
     /// Starts the path of a transaction from the path of its request, as straight if the device allows it. The
     /// transaction has only a wait and its operation.
     #[inline(always)]
-    fn begin_straight(&mut self, id: TransactionId, request: RequestId, now: Time) {
+    fn start_straight(&mut self, id: TransactionId, request: RequestId, now: Time) {
         if !self.is_plain {
             return self.begin(id, request, TransactionId::NONE, now);
         }
@@ -286,7 +286,7 @@ impl CriticalPaths {
     #[inline]
     pub fn begin_read(&mut self, id: TransactionId, request: RequestId, now: Time) {
         if !self.reads_are_queued_at_once {
-            self.begin_straight(id, request, now);
+            self.start_straight(id, request, now);
         }
     }
 
@@ -296,7 +296,7 @@ impl CriticalPaths {
     pub fn begin_write(&mut self, id: TransactionId, request: RequestId, is_alone: bool, now: Time) {
         // Later units of a request can still wait for slots when the first ones have started.
         if is_alone {
-            self.begin_straight(id, request, now);
+            self.start_straight(id, request, now);
         } else {
             self.begin(id, request, TransactionId::NONE, now);
         }
@@ -410,7 +410,7 @@ impl CriticalPaths {
         if transaction.straight.is_none() {
             transaction.served(wait, &turn, Part::Bus, Part::Cell, view.now);
         } else {
-            transaction.path.go_straight(wait, &turn, view.now);
+            transaction.path.set_straight(wait, &turn, view.now);
             (transaction.line, transaction.served) = (Waiting::None, true);
         }
         let owner = view.transactions[id].request();

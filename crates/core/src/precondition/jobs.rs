@@ -1,6 +1,6 @@
 //! Preconditioning by workloads: serves their requests without time, in the order in which they would arrive.
 
-use super::{OnProgress, PROGRESS_EVERY, Reached, go_on, sealed};
+use super::{OnProgress, PROGRESS_EVERY, Reached, report_progress, sealed};
 use crate::device::Device;
 use crate::ftl::Ftl;
 use crate::ftl::temperature::written::Written;
@@ -25,7 +25,7 @@ pub fn precondition_with(
         let reports = served / PROGRESS_EVERY;
         served += request.work();
         if served / PROGRESS_EVERY != reports {
-            go_on(device.ftl(), share(), on_progress).map_err(SourceError)?;
+            report_progress(device.ftl(), share(), on_progress).map_err(SourceError)?;
         }
         Ok(true)
     })?;

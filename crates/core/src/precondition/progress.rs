@@ -14,7 +14,7 @@ pub const PROGRESS_EVERY: u64 = 1 << 18;
 pub const STOPPED: &str = "preconditioning was stopped";
 
 /// Reports progress. Fails if the callback stops preconditioning, or if a policy has failed.
-pub(super) fn go_on(ftl: &Ftl, share: f64, on_progress: OnProgress) -> Result<(), String> {
+pub(super) fn report_progress(ftl: &Ftl, share: f64, on_progress: OnProgress) -> Result<(), String> {
     match ftl.fault() {
         Some(fault) => Err(fault.to_string()),
         None if on_progress(share) => Ok(()),
@@ -26,7 +26,7 @@ pub(super) fn fill(ftl: &mut Ftl, on_progress: OnProgress) -> Result<(), String>
     let units = ftl.map.len();
     for lpn in 0..units {
         if u64::from(lpn).is_multiple_of(PROGRESS_EVERY) {
-            go_on(ftl, f64::from(lpn) / f64::from(units), on_progress)?;
+            report_progress(ftl, f64::from(lpn) / f64::from(units), on_progress)?;
         }
         ftl.write_whole(Lpn(lpn));
     }

@@ -5,7 +5,7 @@
 //! number of free blocks gets to `gc.hard_threshold`. Blocks that are not kept free hold invalid units, so write
 //! amplification falls.
 
-use super::{OnProgress, PROGRESS_EVERY, Reached, amplification, fill, go_on};
+use super::{OnProgress, PROGRESS_EVERY, Reached, amplification, fill, report_progress};
 use crate::config::units::{BlockCount, Bytes};
 use crate::config::{Capacity, DeviceConfig, GcPace};
 use crate::ftl::Ftl;
@@ -60,7 +60,7 @@ fn random_drive_write(ftl: &mut Ftl, rng: &mut Rng, on_progress: OnProgress) -> 
         let count = (units - written).min(BATCH as u32);
         batch[..count as usize].iter().for_each(|&lpn| ftl.write_whole(lpn));
         if u64::from(written) / PROGRESS_EVERY != u64::from(written + count) / PROGRESS_EVERY {
-            go_on(ftl, f64::from(written) / f64::from(units), on_progress)?;
+            report_progress(ftl, f64::from(written) / f64::from(units), on_progress)?;
         }
         written += count;
     }
@@ -110,7 +110,7 @@ pub(super) fn at_hard_threshold(
 }
 
 /// Removes the write amplification at the hard threshold if it hardly differs from the one that was reached.
-pub(super) fn keep_if_apart(reached: &mut Reached) {
+pub(super) fn drop_if_close(reached: &mut Reached) {
     let soft = reached.write_amplification.unwrap_or_default();
     reached.write_amplification_at_hard = reached.write_amplification_at_hard.filter(|hard| soft > APART * hard);
 }

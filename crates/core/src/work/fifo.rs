@@ -74,7 +74,7 @@ impl Fifo {
     }
 
     /// Inserts all transactions of `other` at the front, in their order.
-    pub fn put_before(&mut self, links: &mut impl Links, other: Fifo) {
+    pub fn prepend(&mut self, links: &mut impl Links, other: Fifo) {
         if other.first == NONE {
             return;
         }

@@ -62,7 +62,7 @@ pub enum Task {
     /// Take the next step for a translation page that was programmed at this physical address.
     MapProgrammed(u32, Ppn),
     /// Let host writes use the space that garbage collection of a plane leaves to them.
-    GiveWay(PlaneId),
+    ResumeHost(PlaneId),
     /// Take the chosen step of garbage collection in a plane.
     Step(PlaneId),
     /// Have a write of the device itself wait for an address of the mapping scheme.
@@ -85,7 +85,7 @@ pub enum Task {
     /// Update the map entry of a write that has been programmed.
     MapWritten(TransactionId),
     /// Free the write slot of a write that has been programmed, and complete its part of the request.
-    Land(TransactionId),
+    CompleteProgrammed(TransactionId),
 }
 
 /// Stack of tasks.

@@ -526,7 +526,7 @@ impl Eviction {
     }
 
     /// Notifies the policy of a change, if it wants this notification.
-    fn tell<'py, A>(&self, wanted: bool, method: &str, arguments: A) -> Result<(), Cause>
+    fn notify<'py, A>(&self, wanted: bool, method: &str, arguments: A) -> Result<(), Cause>
     where
         A: for<'a> pyo3::call::PyCallArgs<'a>,
     {
@@ -537,24 +537,24 @@ impl Eviction {
 impl ExternalEviction for Eviction {
     fn on_insert(&mut self, entry: u32, lpn: u32, dirty: bool, read: bool) -> Result<(), Cause> {
         self.units.get().table().insert(entry, lpn, dirty, read);
-        self.tell(self.insert, "on_insert", (entry, lpn, dirty, read))
+        self.notify(self.insert, "on_insert", (entry, lpn, dirty, read))
     }
 
     fn on_access(&mut self, entry: u32, write: bool, dirty: bool) -> Result<(), Cause> {
         self.units.get().table().access(entry, write, dirty);
-        self.tell(self.access, "on_access", (entry, write, dirty))
+        self.notify(self.access, "on_access", (entry, write, dirty))
     }
 
     fn on_clean(&mut self, entry: u32) -> Result<(), Cause> {
         if let Some(unit) = &mut self.units.get().table().units[entry as usize] {
             unit.dirty = false;
         }
-        self.tell(self.clean, "on_clean", (entry,))
+        self.notify(self.clean, "on_clean", (entry,))
     }
 
     fn on_remove(&mut self, entry: u32) -> Result<(), Cause> {
         self.units.get().table().units[entry as usize] = None;
-        self.tell(self.remove, "on_remove", (entry,))
+        self.notify(self.remove, "on_remove", (entry,))
     }
 
     fn choose(&mut self, chosen: &mut Vec<i64>) -> Result<(), Cause> {

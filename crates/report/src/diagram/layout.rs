@@ -216,7 +216,7 @@ fn rows_of(gathered: &Gathered) -> (Vec<Row>, Vec<String>) {
 
 /// Returns a note that explains the marks in the labels.
 fn marks(steps: &[Step], named: bool) -> Option<String> {
-    let has = |mark: &str| steps.iter().any(|step| whose(step, named).contains(mark));
+    let has = |mark: &str| steps.iter().any(|step| purpose_of(step, named).contains(mark));
     let all = [("#", "#: request number"), ("RMW", "RMW: read-modify-write"), ("GC", "GC: garbage collection")];
     let reported: Vec<&str> = all.into_iter().filter(|(mark, _)| has(mark)).map(|(_, text)| text).collect();
     (!reported.is_empty()).then(|| format!("{}.", reported.join("; ")))
@@ -248,7 +248,7 @@ fn request_rows(requests: &[Requesting], named: bool) -> Vec<Row> {
                 vec![number.trim().to_owned()],
             ],
             flag: None,
-            reported: format!("request {}, {name}: {}", requesting.number, when(requesting.span)),
+            reported: format!("request {}, {name}: {}", requesting.number, span_text(requesting.span)),
             op: None,
         });
     }
@@ -308,8 +308,8 @@ fn united(mut spans: Vec<Span>) -> Vec<Span> {
 /// Returns the box of a phase.
 fn bar(step: &Step, named: bool) -> Bar {
     let name = step.sort.label().to_owned();
-    let whose = whose(step, named);
-    let long = if whose.is_empty() { name.clone() } else { format!("{name} {whose}") };
+    let purpose = purpose_of(step, named);
+    let long = if purpose.is_empty() { name.clone() } else { format!("{name} {purpose}") };
     let took = exact(step.span.1 - step.span.0);
     let took = if step.resumed { format!("{took}, resumed") } else { took };
     let requests = match step.of_requests {
@@ -324,7 +324,7 @@ fn bar(step: &Step, named: bool) -> Bar {
          block {}{page}",
         step.sort.meaning(),
         if step.resumed { ", resumed" } else { "" },
-        when(step.span),
+        span_text(step.span),
         words::operation(step.what),
         step.op,
         step.block
@@ -335,7 +335,7 @@ fn bar(step: &Step, named: bool) -> Bar {
 }
 
 /// Returns a short text for the purpose of an operation.
-fn whose(step: &Step, named: bool) -> String {
+fn purpose_of(step: &Step, named: bool) -> String {
     let numbers: Vec<String> = step.requests.iter().map(|number| format!("#{number}")).collect();
     let rest = step.of_requests - step.requests.len().min(step.of_requests);
     let more = if rest > 0 { format!(" +{rest}") } else { String::new() };
@@ -350,7 +350,7 @@ fn whose(step: &Step, named: bool) -> String {
     [purpose, &numbers].into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-fn when(span: Span) -> String {
+fn span_text(span: Span) -> String {
     format!("{} to {}", exact(span.0), exact(span.1))
 }
 
@@ -462,8 +462,8 @@ fn describe(layout: &Layout) -> String {
         };
         let label = if row.label.is_empty() { "host" } else { &row.label };
         let name = |bar: &Bar| bar.labels.iter().rev().nth(1).map(|label| label.join(" ")).unwrap_or_default();
-        let bars = bars.iter().map(|bar| format!("{} {}", name(bar), when(bar.span)));
-        let all: Vec<String> = bars.chain(spans.iter().map(|span| format!("busy {}", when(*span)))).collect();
+        let bars = bars.iter().map(|bar| format!("{} {}", name(bar), span_text(bar.span)));
+        let all: Vec<String> = bars.chain(spans.iter().map(|span| format!("busy {}", span_text(*span)))).collect();
         let all = if all.is_empty() { "nothing".to_owned() } else { all.join("; ") };
         text.push_str(&format!("{label}: {all}. "));
     }

@@ -62,7 +62,7 @@ pub(super) fn witness(
     checked.run(timeline, covered.run.as_deref())?;
     let others = others_of(timeline, &own, requested.before)?;
     let mut reported: Vec<OperationExplanation> =
-        own.iter().map(|(op, own)| tell(*op, own, request, &others)).collect();
+        own.iter().map(|(op, own)| explain_operation(*op, own, request, &others)).collect();
     reported.sort_by(|a, b| a.granted_us.total_cmp(&b.granted_us).then(a.op.cmp(&b.op)));
     let order = order::older(timeline, requested, &own)?;
     let begins_early = covered.from == Time::ZERO || covered.from + requested.before <= requested.arrival;
@@ -165,7 +165,7 @@ fn others_of(timeline: &Path, own: &BTreeMap<u64, Own>, before: Time) -> Result<
     Ok(others)
 }
 
-fn tell(op: u64, own: &Own, request: u64, others: &BTreeMap<u64, Other>) -> OperationExplanation {
+fn explain_operation(op: u64, own: &Own, request: u64, others: &BTreeMap<u64, Other>) -> OperationExplanation {
     let lun = own.place["lun"].as_u64().unwrap_or(u64::MAX);
     let others: Vec<(&u64, &Other)> =
         others.iter().filter(|(number, other)| **number != op && other.channel == own.channel).collect();

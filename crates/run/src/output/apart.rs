@@ -35,7 +35,7 @@ enum Identity {
 
 /// Refuses an output that is an input or another output. Links are followed. Character devices, such as `/dev/null`,
 /// may be used several times.
-pub fn keep_apart(inputs: &[Named], outputs: &[Named]) -> Result<(), Failure> {
+pub fn refuse_overwrites(inputs: &[Named], outputs: &[Named]) -> Result<(), Failure> {
     let read: BTreeMap<Identity, &Named> =
         inputs.iter().filter_map(|input| Some((identity(&input.path)?, input))).collect();
     let mut written: BTreeMap<Identity, &Named> = BTreeMap::new();
@@ -99,7 +99,7 @@ mod tests {
 
     fn said(inputs: &[&Path], outputs: &[&Path]) -> Option<String> {
         let named = |paths: &[&Path]| paths.iter().map(|path| Named::new("file", *path)).collect::<Vec<_>>();
-        match keep_apart(&named(inputs), &named(outputs)) {
+        match refuse_overwrites(&named(inputs), &named(outputs)) {
             Ok(()) => None,
             Err(Failure::Mistake(error)) => Some(error.to_string()),
             Err(other) => panic!("{other:?}"),

@@ -7,7 +7,7 @@ use floatgate_workload::trace::{self, ConvertError, Converted, Format, Packing};
 
 use crate::failure::Failure;
 use crate::frontend::Frontend;
-use crate::output::{Draft, Named, keep_apart};
+use crate::output::{Draft, Named, refuse_overwrites};
 use crate::traces::{TraceSpec, Traces};
 
 /// Refuses options for running a trace, which have no effect on a conversion.
@@ -30,7 +30,7 @@ pub fn to_file(
     traces: &Traces,
     frontend: &dyn Frontend,
 ) -> Result<Converted, Failure> {
-    keep_apart(&traces.inputs(input), &[Named::new("the output", output)])?;
+    refuse_overwrites(&traces.inputs(input), &[Named::new("the output", output)])?;
     let cannot = |error: io::Error| Failure::fault(format!("cannot write {}: {error}", output.display()));
     let mut draft = Draft::new(output, &frontend.wait()).map_err(Failure::Fault)?;
     let packing = Packing::of_name(output);

@@ -7,7 +7,7 @@ use floatgate_report::diagram::{self, Requested};
 use floatgate_report::digests::check_alone;
 
 use crate::failure::Failure;
-use crate::output::{self, Named, Wait, keep_apart};
+use crate::output::{self, Named, Wait, refuse_overwrites};
 use crate::span::Span;
 
 /// Draws a span of the timeline of a result, and writes it to `out`, or next to the timeline. `place` is the directory
@@ -30,7 +30,7 @@ pub fn draw(
     let diagram = out.unwrap_or_else(|| timeline.with_file_name(output::DIAGRAM));
     let mut inputs = output::data_of(timeline.parent().unwrap_or(Path::new("")));
     inputs.push(Named::new("the timeline", &timeline));
-    keep_apart(&inputs, &[Named::new("the diagram", &diagram)])?;
+    refuse_overwrites(&inputs, &[Named::new("the diagram", &diagram)])?;
     let name = timeline.display().to_string();
     check_alone(&timeline).map_err(Failure::Mistake)?;
     let file = File::open(&timeline).map_err(|error| Failure::mistake(format!("cannot read {name}: {error}")))?;

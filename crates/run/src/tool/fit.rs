@@ -12,7 +12,7 @@ use floatgate_workload::trace::profile::Profile;
 use super::profile::{check_reading, profile};
 use crate::failure::Failure;
 use crate::frontend::Frontend;
-use crate::output::{Named, keep_apart, write_whole};
+use crate::output::{Named, refuse_overwrites, write_whole};
 use crate::text::{Page, Table, number, percent};
 use crate::traces::Traces;
 
@@ -63,7 +63,7 @@ pub fn fit(spec: FitSpec, traces: &Traces, frontend: &dyn Frontend) -> Result<Fi
     let form = spec.out.as_deref().map_or(Ok(Form::Model), form_of)?;
     if let Some(out) = &spec.out {
         let inputs = if let Basis::Trace(file) = &spec.basis { traces.inputs(file) } else { Vec::new() };
-        keep_apart(&inputs, &[Named::new("--out", out)])?;
+        refuse_overwrites(&inputs, &[Named::new("--out", out)])?;
     }
     let (trace, mut fitted) = match &spec.basis {
         Basis::Moments(text) => of_moments(text, traces, spec.seed)?,

@@ -327,7 +327,7 @@ pub struct Members {
 }
 
 impl MemberPayload for Members {
-    fn bring(&mut self, member: u32, tag: u64, bytes: &[u8]) {
+    fn stage_payload(&mut self, member: u32, tag: u64, bytes: &[u8]) {
         let sectors = (bytes.len() as u64 / SECTOR) as u32;
         self.stores[member as usize].keep(&Arriving { tag, data: Some(bytes), sectors }, 0);
     }

@@ -42,11 +42,11 @@ impl Requester {
     pub fn ask(&mut self, command: &Command) -> io::Result<Value> {
         let text = serde_json::to_string(command)? + "\n";
         self.stream.get_mut().write_all(text.as_bytes())?;
-        self.hear()
+        self.receive()
     }
 
     /// Returns the next line from the server.
-    pub fn hear(&mut self) -> io::Result<Value> {
+    pub fn receive(&mut self) -> io::Result<Value> {
         let mut line = String::new();
         (&mut self.stream).take(LONGEST_ANSWER).read_line(&mut line)?;
         if line.ends_with('\n') {

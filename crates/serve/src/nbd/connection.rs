@@ -253,7 +253,7 @@ impl Connection {
                 return false;
             }
             Taken::Command(count, command) => {
-                let requesting = turnaround.asks(|| now, *in_flight);
+                let requesting = turnaround.note_request(|| now, *in_flight);
                 (count, request(session, &command, requesting, out))
             }
             Taken::Needs(count) => {

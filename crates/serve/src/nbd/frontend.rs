@@ -18,7 +18,7 @@ use super::session::{Command, Export, Kind, Session};
 use super::wire::{self, Errno};
 use crate::clock::{Wall, set_timer_slack};
 use crate::engine::{Answer, Engine, Order, Port};
-use crate::idle::{Slot, part_with_idlest};
+use crate::idle::{Slot, free_idlest};
 use crate::lateness::Requesting;
 use crate::pacing::{Pacing, Shutdown, lock, timeout};
 use crate::payload::PayloadError;
@@ -133,7 +133,7 @@ impl Frontend {
     /// Adds a client that is already connected, for example over a socket pair.
     pub fn add(&mut self, stream: std::os::unix::net::UnixStream) -> std::io::Result<()> {
         stream.set_nonblocking(true)?;
-        self.welcome(super::connection::Stream::Unix(stream), Wall::now());
+        self.add_client(super::connection::Stream::Unix(stream), Wall::now());
         Ok(())
     }
 
@@ -249,7 +249,7 @@ impl Frontend {
                 // Without a free slot, the stream is closed immediately.
                 Ok(Some(stream)) => {
                     if self.has_place(now) {
-                        self.welcome(stream, now);
+                        self.add_client(stream, now);
                     }
                 }
                 Ok(None) => return,
@@ -267,7 +267,7 @@ impl Frontend {
         if self.clients.iter().flatten().count() < MAX_CLIENTS + MAX_ASKING {
             return true;
         }
-        part_with_idlest(&mut self.clients, SOON, |client| {
+        free_idlest(&mut self.clients, SOON, |client| {
             if client.session.is_serving() { Wall(0) } else { now.since(client.since) }
         })
     }
@@ -281,14 +281,14 @@ impl Frontend {
             return;
         }
         if serving >= MAX_CLIENTS {
-            let has_room = part_with_idlest(&mut self.clients, self.idle_limit, |client| client.idle_for(now));
+            let has_room = free_idlest(&mut self.clients, self.idle_limit, |client| client.idle_for(now));
             serving -= usize::from(has_room);
         }
         let requesting = self.clients.iter_mut().flatten().filter(|(_, client)| !client.session.is_serving());
         requesting.for_each(|(_, client)| client.session.set_full(serving >= MAX_CLIENTS));
     }
 
-    fn welcome(&mut self, stream: super::connection::Stream, now: Wall) {
+    fn add_client(&mut self, stream: super::connection::Stream, now: Wall) {
         let seat = self.roster.as_ref().map(|roster| roster.enter(NBD, stream.peer(), now));
         let mut client = Connection::new(stream, self.export.clone(), now);
         client.seat = seat;

@@ -167,7 +167,7 @@ impl Connection {
 
     /// Adds an outstanding request with `promised` bytes of payload. Returns information about the client.
     pub fn begin(&mut self, promised: usize) -> Requesting {
-        let requesting = self.turnaround.asks(Wall::now, self.in_flight);
+        let requesting = self.turnaround.note_request(Wall::now, self.in_flight);
         self.in_flight += 1;
         self.promised += promised;
         requesting

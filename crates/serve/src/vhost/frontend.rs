@@ -21,7 +21,7 @@ use super::connection::Connection;
 use super::session::Session;
 use crate::clock::{Wall, set_timer_slack};
 use crate::engine::{Answer, Engine, Order, Port};
-use crate::idle::{Slot, part_with_idlest};
+use crate::idle::{Slot, free_idlest};
 use crate::lateness::{Due, Requesting};
 use crate::nbd::connection::Stream;
 use crate::nbd::listen::Listener;
@@ -553,7 +553,7 @@ impl Frontend {
 /// is no room.
 fn has_place(clients: &mut [Slot<Connection>], idle_limit: Wall, now: Wall) -> bool {
     let is_full = clients.iter().flatten().count() >= MAX_CLIENTS;
-    !is_full || part_with_idlest(clients, idle_limit, |client| client.idle_for(now))
+    !is_full || free_idlest(clients, idle_limit, |client| client.idle_for(now))
 }
 
 /// Returns the warning that a client was refused.

@@ -26,7 +26,7 @@ pub struct Place {
 
 impl Place {
     /// Adjusts `waits_for` after `others` sources of another workload were inserted before the jobs.
-    pub fn put_behind(&mut self, others: usize) {
+    pub fn shift_positions(&mut self, others: usize) {
         if !self.waits_for.is_empty() {
             self.waits_for = self.waits_for.start + others..self.waits_for.end + others;
         }

@@ -141,8 +141,8 @@ impl Source for Replayed {
         self.recipe.place.waits_for.clone()
     }
 
-    fn put_behind(&mut self, others: usize) {
-        self.recipe.place.put_behind(others);
+    fn shift_positions(&mut self, others: usize) {
+        self.recipe.place.shift_positions(others);
     }
 
     fn start_delay(&self) -> Time {

@@ -243,8 +243,8 @@ impl Source for Synthetic {
         self.place.waits_for.clone()
     }
 
-    fn put_behind(&mut self, others: usize) {
-        self.place.put_behind(others);
+    fn shift_positions(&mut self, others: usize) {
+        self.place.shift_positions(others);
     }
 
     fn start_delay(&self) -> Time {

@@ -81,7 +81,7 @@ impl Rebuild<'_> {
         }
         let end = Ppn(first + size.data_units);
         if self.ftl.shape().summary && scan.programs.last() == Some(&Ppn(end.0 - group)) {
-            self.log.tell_summary(self.ftl, end);
+            self.log.emit_summary(self.ftl, end);
             scan.programs.push(end);
         }
         scan.found.ends[target.index()] = last.next_multiple_of(group);

@@ -166,11 +166,11 @@ impl OwnBlocks {
     /// Has a write of a unit of the device itself wait for its address.
     pub fn place(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) {
         self.pending.push(cx.ops(), id);
-        self.go_on(cx);
+        self.step(cx);
     }
 
     /// Takes the next step: towards the copies of a victim, or towards the next write.
-    fn go_on(&mut self, cx: &mut (impl Context + ?Sized)) {
+    fn step(&mut self, cx: &mut (impl Context + ?Sized)) {
         if self.busy || cx.ftl().is_read_only() {
             return;
         }
@@ -347,7 +347,7 @@ impl OwnBlocks {
         self.gather.end(cx);
         self.busy = false;
         cx.program_ended(start);
-        self.go_on(cx);
+        self.step(cx);
     }
 
     /// Has a free block take the place of the block of a failed program. The writes of the program wait for their
@@ -357,7 +357,7 @@ impl OwnBlocks {
         self.gather.forget(cx);
         let mut again = Fifo::default();
         writes.iter().for_each(|&id| again.push(cx.ops(), id));
-        self.pending.put_before(cx.ops(), again);
+        self.pending.prepend(cx.ops(), again);
         self.busy = false;
         let home = self.plane();
         let free: u32 = self.planes_of_set(home).map(|plane| self.others(cx.ftl(), plane)).sum();
@@ -371,7 +371,7 @@ impl OwnBlocks {
         self.failed.push(BlockId(self.slots[open].block));
         self.slots[open] = Slot { plane, block: cx.ftl().blocks.open_logical(plane).0 };
         self.next = 0;
-        self.go_on(cx);
+        self.step(cx);
         true
     }
 
@@ -393,14 +393,14 @@ impl OwnBlocks {
         };
         let Some(slot) = self.slots.iter().position(is_erased) else { return false };
         self.slots[slot].block = NOWHERE;
-        self.go_on(cx);
+        self.step(cx);
         true
     }
 
     /// Continues with writes that may have waited for a free block, because failed blocks have left none for a slot.
     pub fn wake(&mut self, cx: &mut (impl Context + ?Sized)) {
         if self.may_fail {
-            self.go_on(cx);
+            self.step(cx);
         }
     }
 
@@ -414,7 +414,7 @@ impl OwnBlocks {
         };
         let Some(slot) = self.slots.iter().position(has_failed) else { return false };
         self.lose(ftl, slot);
-        self.go_on(cx);
+        self.step(cx);
         true
     }
 

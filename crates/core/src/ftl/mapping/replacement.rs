@@ -31,7 +31,7 @@ impl Replacement {
     /// Queues reads of the units that the next program of the new block `to` holds. The scheme gets `number` at the end
     /// of each read. Programs without units are skipped, and their units are added to `skipped`. If none is left before
     /// the offset `until`, gives up the failed blocks and returns `true`.
-    pub fn go_on(
+    pub fn read_next_program(
         &mut self,
         cx: &mut (impl Context + ?Sized),
         number: u32,

@@ -16,7 +16,7 @@ pub(super) enum Beside {
     /// A suspended operation waits until the current one has ended.
     Suspended,
     /// The unit waits for its channel to transfer the data of the next program.
-    Asks,
+    Requests,
 }
 
 /// State of overlapping operations in a unit, according to [`Beside`].
@@ -125,26 +125,26 @@ impl Array {
     }
 
     /// Queues a busy unit for its channel, to transfer the data of the next program.
-    pub fn ask_ahead(&mut self, unit: ExecUnitId, rank: u8) {
-        self.units[unit].beside = Beside::Asks;
+    pub fn request_ahead(&mut self, unit: ExecUnitId, rank: u8) {
+        self.units[unit].beside = Beside::Requests;
         self.join_channel_line(unit, rank, Cycles::Data);
     }
 
-    /// Returns `true` if a unit is queued for its channel by [`Array::ask_ahead`].
+    /// Returns `true` if a unit is queued for its channel by [`Array::request_ahead`].
     #[inline]
-    pub fn asks(&self, unit: ExecUnitId) -> bool {
-        self.units[unit].beside == Beside::Asks
+    pub fn requests_ahead(&self, unit: ExecUnitId) -> bool {
+        self.units[unit].beside == Beside::Requests
     }
 
-    /// Ends the request of [`Array::ask_ahead`], because the channel is granted.
-    pub fn stop_asking(&mut self, unit: ExecUnitId) {
+    /// Ends the request of [`Array::request_ahead`], because the channel is granted.
+    pub fn end_request_ahead(&mut self, unit: ExecUnitId) {
         self.units[unit].beside = Beside::Nothing;
     }
 
-    /// Turns the request of [`Array::ask_ahead`] into a request to start the next command, because the current
+    /// Turns the request of [`Array::request_ahead`] into a request to start the next command, because the current
     /// operation has ended before the grant.
-    pub fn ask_to_start(&mut self, unit: ExecUnitId, lun: LunId, now: Time) {
-        self.stop_asking(unit);
+    pub fn request_start_instead(&mut self, unit: ExecUnitId, lun: LunId, now: Time) {
+        self.end_request_ahead(unit);
         self.luns[lun].state = LunState::Requesting;
         if self.is_watched() {
             self.show_enqueue(unit, now);
@@ -220,7 +220,7 @@ impl Array {
     }
 
     /// Continues with the pipelined operation after the current one has ended.
-    pub fn go_ahead(&mut self, unit: ExecUnitId, holder: Holder, now: Time) {
+    pub fn continue_ahead(&mut self, unit: ExecUnitId, holder: Holder, now: Time) {
         let Some(Ahead { start, moved }) = self.overlaps[unit].ahead.take() else { return };
         let Operation { kind, plane, cell: work, .. } = self.overlaps[unit].other;
         let (end, cells) = if kind == Kind::Read {
@@ -241,7 +241,7 @@ impl Array {
         if kind == Kind::Read {
             self.take_members_back(unit);
         }
-        self.take_up(unit, cells, holder, now);
+        self.make_current(unit, cells, holder, now);
         self.events.set(unit.0, end);
     }
 
@@ -253,7 +253,7 @@ impl Array {
     }
 
     /// Makes the second operation of an idle unit its current one. The cells have `cells` left to work.
-    fn take_up(&mut self, unit: ExecUnitId, cells: Time, holder: Holder, now: Time) {
+    fn make_current(&mut self, unit: ExecUnitId, cells: Time, holder: Holder, now: Time) {
         let lun = self.lun_of_unit(unit);
         let state = &mut self.units[unit];
         (state.operation, state.phase) = (self.overlaps[unit].other, Phase::Cell);
@@ -344,7 +344,7 @@ impl Array {
         self.take_members_back(unit);
         let plane = self.overlaps[unit].other.plane;
         add_to(&mut self.time_of_die(plane).cell, left);
-        self.take_up(unit, left, holder, now);
+        self.make_current(unit, left, holder, now);
         let begin = now + by.resume.time();
         self.resume_busy(unit, now, begin, begin + left);
         if self.probe().is_some() {

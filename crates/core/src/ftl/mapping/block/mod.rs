@@ -271,7 +271,7 @@ impl<C: Context + ?Sized> MappingInTime<C> for Block {
             return;
         }
         match call.step {
-            step::GO_ON => self.go_on_in_block(cx, call.number),
+            step::GO_ON => self.step_block(cx, call.number),
             step::GIVE_BLOCKS => self.give_blocks(cx, PlaneId(call.number)),
             _ => self.free_blocks(cx, PlaneId(call.number)),
         }
@@ -286,7 +286,7 @@ impl<C: Context + ?Sized> MappingInTime<C> for Block {
             return self.own.place(cx, id);
         }
         let number = self.await_offset(cx, id);
-        self.go_on_in_block(cx, number);
+        self.step_block(cx, number);
     }
 
     fn bind_write(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
@@ -352,7 +352,7 @@ impl<C: Context + ?Sized> MappingInTime<C> for Block {
         if cx.ftl().is_read_only() {
             return;
         }
-        self.go_on_in_block(cx, number);
+        self.step_block(cx, number);
         let plane = block_home(cx.ftl(), number);
         cx.tasks().push(call(step::FREE_BLOCKS, plane.0));
     }

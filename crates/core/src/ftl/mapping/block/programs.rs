@@ -47,7 +47,7 @@ impl Block {
 
     /// Takes the next step of a logical block: towards the write that has waited longest, or towards a merge of its two
     /// blocks.
-    pub(super) fn go_on_in_block(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
+    pub(super) fn step_block(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
         self.drop_trimmed(cx, number);
         if self.job(number).busy || self.job(number).waiting {
             return;
@@ -163,7 +163,7 @@ impl Block {
         let Some(number) = self.map.oldest_pair(plane) else { return };
         self.merging[plane] = Some(number);
         self.job(number).merge = true;
-        self.go_on_in_block(cx, number);
+        self.step_block(cx, number);
     }
 
     /// Gives free blocks to waiting logical blocks. Runs the tasks of each one before the next.
@@ -200,7 +200,7 @@ impl Block {
                 others.push(ops, id);
             }
         }
-        pending.put_before(ops, others);
+        pending.prepend(ops, others);
         self.job(number).pending = pending;
     }
 
@@ -313,14 +313,14 @@ impl Block {
             return;
         }
         if self.job(number).replaced.is_active() {
-            return self.go_on_replacing(cx, number);
+            return self.continue_replacing(cx, number);
         }
         self.rest(cx, number);
     }
 
     fn rest(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
         self.job(number).busy = false;
-        self.go_on_in_block(cx, number);
+        self.step_block(cx, number);
         let plane = block_home(cx.ftl(), number);
         cx.tasks().push(call(step::FREE_BLOCKS, plane.0));
     }
@@ -342,7 +342,7 @@ impl Block {
         let mut again = Fifo::default();
         writes.iter().for_each(|&id| again.push(cx.ops(), id));
         writes.iter().for_each(|&id| cx.note_waiting(id));
-        self.jobs[number].pending.put_before(cx.ops(), again);
+        self.jobs[number].pending.prepend(cx.ops(), again);
         // On a durable device, the last one is left for a recovery.
         if cx.ftl().is_read_only() || self.own.others(cx.ftl(), plane) <= u32::from(cx.is_durable()) {
             return false;
@@ -350,17 +350,17 @@ impl Block {
         let block = cx.ftl().blocks.open_logical(plane);
         let failed = std::mem::replace(&mut self.logical(number).current, block.0);
         self.job(number).replaced.begin(BlockId(failed));
-        self.go_on_replacing(cx, number);
+        self.continue_replacing(cx, number);
         cx.tasks().push(call(step::FREE_BLOCKS, plane.0));
         true
     }
 
     /// Takes the next step of moving units to the current block, from the failed blocks that it replaces.
-    fn go_on_replacing(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
+    fn continue_replacing(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
         let LogicalBlock { current, next, .. } = *self.logical(number);
         let (job, unwritten) = (&mut self.jobs[number], &mut self.map.unwritten);
         job.busy = true;
-        if job.replaced.go_on(cx, number, (BlockId(current), next), &mut job.gather, unwritten) {
+        if job.replaced.read_next_program(cx, number, (BlockId(current), next), &mut job.gather, unwritten) {
             self.rest(cx, number);
         }
     }

@@ -386,7 +386,7 @@ impl Dftl {
         if taken.is_empty() && !entry.moving {
             entry.owed += 1;
         }
-        entry.writers.put_before(cx.ops(), taken);
+        entry.writers.prepend(cx.ops(), taken);
         if cx.ftl().is_read_only() {
             return self.drop_map_update(cx, page);
         }
@@ -400,7 +400,7 @@ impl Dftl {
         (entry.state, entry.owed, entry.moving) = (State::Idle, 0, false);
         let mut waiting = std::mem::take(&mut entry.writers);
         let taken = std::mem::take(&mut entry.taken);
-        waiting.put_before(cx.ops(), taken);
+        waiting.prepend(cx.ops(), taken);
         self.entries_here(cx, page, None);
         cx.tasks().push(updated(waiting));
     }

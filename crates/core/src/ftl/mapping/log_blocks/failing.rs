@@ -34,9 +34,9 @@ impl<R: Rules> LogBlocks<R> {
             cx.note_queued(id, queue);
         }
         if self.is_shared(stream) {
-            self.set(set).shared[stream].pending.put_before(cx.ops(), again)
+            self.set(set).shared[stream].pending.prepend(cx.ops(), again)
         } else {
-            self.slot(index).pending.put_before(cx.ops(), again)
+            self.slot(index).pending.prepend(cx.ops(), again)
         }
         // On a durable device, the last one is left for a recovery.
         if cx.ftl().is_read_only() || self.free(cx.ftl(), set) <= u32::from(cx.is_durable()) {
@@ -45,18 +45,18 @@ impl<R: Rules> LogBlocks<R> {
         self.slot_of[block.index()] = NOWHERE;
         self.take_block(cx.ftl(), index);
         self.slot(index).replaced.begin(block);
-        self.go_on_replacing(cx, index);
+        self.continue_replacing(cx, index);
         // Another log block may take the writes.
         cx.tasks().push(call(step::SET, set));
         true
     }
 
     /// Takes the next step of moving units to the block of a slot, from the failed blocks that it replaces.
-    pub(super) fn go_on_replacing(&mut self, cx: &mut (impl Context + ?Sized), index: u32) {
+    pub(super) fn continue_replacing(&mut self, cx: &mut (impl Context + ?Sized), index: u32) {
         let Self { slots, unwritten, .. } = self;
         let Slot { block, next, replaced, gather, busy, .. } = &mut slots[index as usize];
         *busy = true;
-        if replaced.go_on(cx, index, (BlockId(*block), *next), gather, unwritten) {
+        if replaced.read_next_program(cx, index, (BlockId(*block), *next), gather, unwritten) {
             self.rest(cx, index);
         }
     }

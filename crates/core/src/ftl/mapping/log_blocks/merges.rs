@@ -15,7 +15,7 @@ impl<R: Rules> LogBlocks<R> {
         if cx.ftl().is_read_only() {
             return;
         }
-        self.go_on_reclaiming(cx, set);
+        self.continue_reclaim(cx, set);
         self.serve_waiting(cx, set);
         for stream in 0..self.streams.len() {
             self.feed(cx, set, stream);
@@ -107,7 +107,7 @@ impl<R: Rules> LogBlocks<R> {
     }
 
     /// Starts the next full merges of a set, and ends the reclaim if there are none.
-    fn go_on_reclaiming(&mut self, cx: &mut (impl Context + ?Sized), set: u32) {
+    fn continue_reclaim(&mut self, cx: &mut (impl Context + ?Sized), set: u32) {
         let targets = self.streams.len();
         while !self.set(set).merging.victims.is_empty() && self.set(set).merging.running < self.merges {
             let Some(&number) = self.set(set).merging.todo.last() else { break };
@@ -204,7 +204,7 @@ impl<R: Rules> LogBlocks<R> {
     }
 
     /// Takes the next step of a merge.
-    pub(super) fn go_on_merging(&mut self, cx: &mut (impl Context + ?Sized), slot: u32) {
+    pub(super) fn continue_merge(&mut self, cx: &mut (impl Context + ?Sized), slot: u32) {
         let is_early =
             cx.ftl().merge_defect == Some(MergeDefect::EarlySwitch) && self.stream_of_slot(slot) < self.streams.len();
         if is_early || self.fill_until(cx, slot, self.layout.units()) {

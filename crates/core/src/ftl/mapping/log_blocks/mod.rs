@@ -563,7 +563,7 @@ impl<R: Rules, C: Context + ?Sized> MappingInTime<C> for LogBlocks<R> {
             return;
         }
         match call.step {
-            step::SLOT => self.go_on(cx, call.number),
+            step::SLOT => self.step_slot(cx, call.number),
             step::SET => self.serve(cx, call.number),
             _ => self.place_again(cx),
         }

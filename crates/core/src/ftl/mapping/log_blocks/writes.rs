@@ -233,12 +233,12 @@ impl<R: Rules> LogBlocks<R> {
     }
 
     /// Takes the next step of a slot: of its merge, or towards its first waiting write.
-    pub(super) fn go_on(&mut self, cx: &mut (impl Context + ?Sized), slot: u32) {
+    pub(super) fn step_slot(&mut self, cx: &mut (impl Context + ?Sized), slot: u32) {
         if self.slot(slot).is_empty() || self.slot(slot).busy {
             return;
         }
         if self.slot(slot).merging {
-            return self.go_on_merging(cx, slot);
+            return self.continue_merge(cx, slot);
         }
         let mut pending = self.slot(slot).pending;
         self.drop_trimmed(cx, &mut pending);
@@ -281,7 +281,7 @@ impl<R: Rules> LogBlocks<R> {
         if last_waiting.is_none() {
             *last_waiting = last;
         }
-        self.set(set).waiting.put_before(cx.ops(), pending);
+        self.set(set).waiting.prepend(cx.ops(), pending);
         cx.tasks().push(call(step::SET, set));
     }
 
@@ -423,7 +423,7 @@ impl<R: Rules> LogBlocks<R> {
             return;
         }
         if self.slot(slot).replaced.is_active() {
-            return self.go_on_replacing(cx, slot);
+            return self.continue_replacing(cx, slot);
         }
         self.rest(cx, slot);
     }
