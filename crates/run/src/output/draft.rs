@@ -178,27 +178,22 @@ fn create(target: &Path, replaced: Option<&Metadata>) -> Result<(File, TempPath)
         remove_abandoned(&abandoned)?;
     }
     let (directory, start) = parts(target)?;
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(&start).suffix(SUFFIX).rand_bytes(RANDOM);
-    #[cfg(unix)]
-    let builder = builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     loop {
-        let (file, partial) = builder.tempfile_in(directory).map_err(|error| without_path(&error))?.into_parts();
+        let mut code = None;
+        let open = |path: &Path| {
+            let opened = OpenOptions::new().write(true).create_new(true).open(path);
+            opened.inspect_err(|error| code = error.raw_os_error())
+        };
+        let made = tempfile::Builder::new().prefix(&start).suffix(SUFFIX).rand_bytes(RANDOM).make_in(directory, open);
+        // `tempfile` adds the random path to its errors.
+        let made = made.map_err(|error| code.map_or(error, io::Error::from_raw_os_error))?;
+        let (file, partial) = made.into_parts();
         // Another writer may have removed the file before it was locked here.
         if !lock(&file) || !is_at(&file, &partial)? {
             continue;
         }
         replaced.map_or(Ok(()), |replaced| file.set_permissions(replaced.permissions()))?;
         return Ok((file, partial));
-    }
-}
-
-/// Returns the error of the system without the random path that `tempfile` adds.
-fn without_path(error: &io::Error) -> io::Error {
-    let source = error.get_ref().and_then(|error| error.source()).and_then(|error| error.downcast_ref::<io::Error>());
-    match source.unwrap_or(error).raw_os_error() {
-        Some(code) => io::Error::from_raw_os_error(code),
-        None => io::Error::new(error.kind(), error.to_string()),
     }
 }
 
