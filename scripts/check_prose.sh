@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the spelling of all texts with typos (typos.toml has the word list), and the subjects of new commits.
+# Checks the spelling of all texts with typos (typos.toml has the word list), and the messages of new commits.
 # Usage: check_prose.sh DIRECTORY, where typos is installed once.
 set -euo pipefail
 cd "$(dirname "$0")/.."
