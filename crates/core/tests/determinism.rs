@@ -112,7 +112,7 @@ fn digest(device: &Device, results: &Results) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// A value may change only with a line in CHANGELOG.md that states the reason.
+/// A value may change only with its reason in the commit and, after 0.1.0, in CHANGELOG.md.
 const GOLDEN: [u64; 7] = [
     2_745_095_339_140_658_668,
     2_380_454_979_758_811_519,
