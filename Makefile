@@ -39,11 +39,12 @@ FUZZ_SECONDS ?= 60
 KILLS ?= 500
 # Kills during commits, for each of SQLite and PostgreSQL.
 DATABASE_KILLS ?= 20
-# Tests for `make check`, which fail most often, and the number of random devices that they draw. Digests are recorded
-# for up to 900. `cargo test` and `make bless` draw 1,500.
+# Tests for `make check`, which fail most often.
 FAST := model determinism mechanisms tidy config
-FAST_CASES ?= 150
-TEST_CASES ?= 450
+# Random devices of the first kind, and power cuts per property, in `make check` and `make test`. `make digests` runs
+# each device with a recorded digest, and `cargo test` draws 1,500 devices.
+TEST_CASES ?= 50
+TEST_CUTS ?= 1000
 
 .PHONY: help
 help: ## List the targets
@@ -63,8 +64,8 @@ lint: ## Check formatting and lints
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 .PHONY: check
-check: lint ## Check formatting and lints, and run the fast tests (3 minutes after a build)
-	FLOATGATE_CASES=$(FAST_CASES) $(CARGO) test --workspace --lib $(addprefix --test ,$(FAST)) --locked
+check: lint ## Check formatting and lints, and run the fast tests
+	FLOATGATE_CASES=$(TEST_CASES) $(CARGO) test --workspace --lib $(addprefix --test ,$(FAST)) --locked
 
 .PHONY: test
 test: lint ## Run all checks: formatting, lints, documentation, tests, dashboard
@@ -72,13 +73,19 @@ test: lint ## Run all checks: formatting, lints, documentation, tests, dashboard
 	scripts/check_prose.sh $(PROSE)
 	scripts/check_workflows.sh $(WORKFLOWS)
 	python3 -B -m unittest discover --start-directory scripts
-	FLOATGATE_CASES=$(TEST_CASES) $(CARGO) test --workspace --locked
+	FLOATGATE_CASES=$(TEST_CASES) FLOATGATE_POWER_CUTS=$(TEST_CUTS) $(CARGO) test --workspace --locked
 	FLOATGATE=$(PROGRAM) scripts/test_python.sh $(PYTHON)
 	$(TEST_EXAMPLE)
 	scripts/check_monitor.sh $(PROGRAM)
 
+.PHONY: digests
+digests: ## Compare all random devices with their recorded digests, in debug and release builds
+	@scripts/prerequisites.sh build
+	FLOATGATE_DIGESTS=all $(CARGO) test --package floatgate-core --test model --test power --locked recorded::
+	FLOATGATE_DIGESTS=all $(CARGO) test --package floatgate-core --test model --test power --locked --release recorded::
+
 .PHONY: prose
-prose: ## Check the spelling of all texts, and the subjects of new commits
+prose: ## Check the spelling of all texts, and the messages of new commits
 	scripts/check_prose.sh $(PROSE)
 
 .PHONY: test-python

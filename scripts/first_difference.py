@@ -19,12 +19,17 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Kinds of devices: the test binary and the test that write their digests.
+# Kinds of devices: the test binary, and the test in its module `recorded` that writes their digests.
 KINDS = {
     "page": ("model", "reads_return_the_last_acknowledged_write"),
     "dftl": ("model", "a_map_in_flash_changes_no_answer"),
     "block": ("model", "mapping_blocks_changes_no_answer"),
+    "logs": ("model", "log_blocks_change_no_answer"),
     "faulty": ("model", "what_fails_is_told_and_nothing_else_changes"),
+    "blocks": ("model", "blocks_of_schemes_that_fail_change_no_answer"),
+    "worn": ("model", "leveling_wear_changes_no_answer"),
+    "pools": ("model", "pools_change_no_answer"),
+    "ganged": ("model", "gangs_change_no_answer"),
     "power": ("power", "what_was_flushed_outlives_every_power_cut"),
 }
 PARTS = ("operations", "answers", "state", "flash")
@@ -61,7 +66,7 @@ def tell(tree, programs, kind, into, seed=None, cases=None):
     into.mkdir(parents=True, exist_ok=True)
     settings = {"FLOATGATE_TELL": str(into), "FLOATGATE_SEED": seed, "FLOATGATE_CASES": cases}
     environment = os.environ | {name: str(value) for name, value in settings.items() if value is not None}
-    command = [programs[program], "--exact", test]
+    command = [programs[program], "--exact", f"recorded::{test}"]
     done = subprocess.run(
         command, cwd=tree / "crates/core", env=environment, capture_output=True, text=True, check=False
     )

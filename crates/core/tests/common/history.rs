@@ -245,6 +245,11 @@ fn event_numbers(event: &FlashEvent) -> [u64; 10] {
     }
 }
 
+/// Returns `true` if all devices with a recorded digest are compared, and no others: `FLOATGATE_DIGESTS=all`.
+pub fn all_digests() -> bool {
+    std::env::var_os("FLOATGATE_DIGESTS").is_some_and(|value| value == "all")
+}
+
 /// Returns the directory to which this build writes its history, from `FLOATGATE_TELL`.
 fn told_directory() -> Option<PathBuf> {
     std::env::var_os("FLOATGATE_TELL").map(PathBuf::from)
@@ -283,6 +288,11 @@ impl Digests {
 
     fn file(kind: &str) -> PathBuf {
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/history/{kind}.txt"))
+    }
+
+    /// Returns the number of devices with a recorded digest.
+    pub fn count(&self) -> u64 {
+        self.count
     }
 
     /// Starts the history of a device if its digest is recorded.

@@ -4,6 +4,7 @@
 //! Swarm testing (Groce et al., "Swarm testing", ISSTA 2012): each case draws the enabled features and the frequency of
 //! each operation. `FLOATGATE_SEED=n` repeats case n alone. `FLOATGATE_CASES=n` runs n cases of the first kind, and
 //! numbers of the others in proportion. `FLOATGATE_SOAK_OPS=n` continues until n operations were performed.
+//! `FLOATGATE_DIGESTS=all` runs each device that has a recorded digest.
 
 mod accounts;
 mod bench;
@@ -19,7 +20,7 @@ use floatgate_core::ftl::allocation::AllocationConfig;
 
 use bench::failure_of;
 use case::Case;
-use common::history::Digests;
+use common::history::{Digests, all_digests};
 use common::picking::Picks;
 
 fn number(name: &str) -> Option<u64> {
@@ -34,44 +35,54 @@ fn cases(share: u64) -> u64 {
     number("FLOATGATE_CASES").unwrap_or(CASES) / share
 }
 
-#[test]
-fn reads_return_the_last_acknowledged_write() {
-    run_swarm(Case::new, cases(1), Digests::of("page", 900));
-}
+/// Random devices whose histories are recorded. `make digests` runs all of them.
+mod recorded {
+    use super::*;
 
-#[test]
-fn a_map_in_flash_changes_no_answer() {
-    run_swarm(Case::dftl, cases(2), Digests::of("dftl", 500));
-}
+    #[test]
+    fn reads_return_the_last_acknowledged_write() {
+        run_swarm(Case::new, cases(1), Digests::of("page", 900));
+    }
 
-#[test]
-fn mapping_blocks_changes_no_answer() {
-    run_swarm(Case::block, cases(2), Digests::of("block", 450));
-}
+    #[test]
+    fn a_map_in_flash_changes_no_answer() {
+        run_swarm(Case::dftl, cases(2), Digests::of("dftl", 500));
+    }
 
-#[test]
-fn log_blocks_change_no_answer() {
-    run_swarm(Case::logs, cases(2), Digests::of("logs", 450));
-}
+    #[test]
+    fn mapping_blocks_changes_no_answer() {
+        run_swarm(Case::block, cases(2), Digests::of("block", 450));
+    }
 
-#[test]
-fn what_fails_is_told_and_nothing_else_changes() {
-    run_swarm(Case::faulty, cases(10), Digests::of("faulty", 150));
-}
+    #[test]
+    fn log_blocks_change_no_answer() {
+        run_swarm(Case::logs, cases(2), Digests::of("logs", 450));
+    }
 
-#[test]
-fn blocks_of_schemes_that_fail_change_no_answer() {
-    run_swarm(Case::faulty_blocks, cases(3), Digests::of("blocks", 300));
-}
+    #[test]
+    fn what_fails_is_told_and_nothing_else_changes() {
+        run_swarm(Case::faulty, cases(10), Digests::of("faulty", 150));
+    }
 
-#[test]
-fn leveling_wear_changes_no_answer() {
-    run_swarm(Case::worn, cases(3), Digests::of("worn", 300));
-}
+    #[test]
+    fn blocks_of_schemes_that_fail_change_no_answer() {
+        run_swarm(Case::faulty_blocks, cases(3), Digests::of("blocks", 300));
+    }
 
-#[test]
-fn pools_change_no_answer() {
-    run_swarm(Case::pooled, cases(3), Digests::of("pools", 300));
+    #[test]
+    fn leveling_wear_changes_no_answer() {
+        run_swarm(Case::worn, cases(3), Digests::of("worn", 300));
+    }
+
+    #[test]
+    fn pools_change_no_answer() {
+        run_swarm(Case::pooled, cases(3), Digests::of("pools", 300));
+    }
+
+    #[test]
+    fn gangs_change_no_answer() {
+        run_swarm(Case::ganged, cases(5), Digests::of("ganged", 200));
+    }
 }
 
 /// A pool that is as full as its device may be keeps its reserve although blocks fail.
@@ -90,11 +101,6 @@ fn pools_at_the_limit_have_failing_blocks() {
             assert!(drawn > 0, "no full device collects by {scope:?} and moves to {destination:?}");
         }
     }
-}
-
-#[test]
-fn gangs_change_no_answer() {
-    run_swarm(Case::ganged, cases(5), Digests::of("ganged", 200));
 }
 
 #[test]
@@ -257,6 +263,7 @@ fn assert_passes(case: &Case) {
 }
 
 fn run_swarm(new: fn(u64) -> Case, cases: u64, mut digests: Digests) {
+    let cases = if all_digests() { digests.count() } else { cases };
     let (first, cases) = number("FLOATGATE_SEED").map_or((0, cases), |seed| (seed, 1));
     let soak = number("FLOATGATE_SOAK_OPS").unwrap_or(0);
     let (mut seed, mut operations) = (first, 0);
