@@ -1,20 +1,22 @@
-//! `make bench`: speed of the simulator per CPU second, compared with bare loops that do the minimum of work.
+//! `make bench`: speed of the simulator per CPU second, compared with a floor that does the least
+//! work for the same events.
 //!
 //! CPU seconds of this process are measured, not wall time, so other load on the machine changes them by only a few
 //! percent. Each case runs at least three times, alternating with the cases that it is compared with. The best run
 //! counts, because disturbances only make a run slower. Arguments after `--` are names of cases (`functional`,
 //! `preconditioning`, `lifetime`, `timed`, `attribution`, `controller`, `advanced`, `scaling`). Without any, all run.
 
-mod bare;
+mod floor;
 
 use floatgate_core::config::{self, DeviceConfig};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::lifetime::{Repeated, Until, live};
 use floatgate_core::metrics::counters::Counters;
 use floatgate_core::precondition::{Precondition, precondition, precondition_with};
-use floatgate_core::run::{NoWatcher, run};
+use floatgate_core::run::{NoWatcher, Outcome, run};
 use floatgate_core::sim::source::{Source, SourceError};
 use floatgate_workload::synthetic;
+use floor::Floor;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Returns the CPU seconds that this process has used.
@@ -52,14 +54,26 @@ fn sources(device: &Device, text: &str, seed: u64) -> Vec<Box<dyn Source>> {
     jobs.into_iter().map(|job| job.source).collect()
 }
 
-/// Runs a job. Returns CPU seconds and the counts of the device, including work left over from the previous job. Each
-/// run needs another seed: writing the same addresses again would find them in the same blocks, whose garbage
-/// collection costs nothing.
+/// Runs a job. Returns CPU seconds and the counts of the device, including work left over from the previous job.
 fn job(device: &mut Device, text: &str, seed: u64) -> (f64, Counters) {
+    let (seconds, counted, _) = job_with_latency(device, text, seed);
+    (seconds, counted)
+}
+
+/// Runs a job. Returns CPU seconds, the counts of the device, including work left over from the previous job, and the
+/// mean latency in microseconds. Each run needs another seed: writing the same addresses again would find them in the
+/// same blocks, whose garbage collection costs nothing.
+fn job_with_latency(device: &mut Device, text: &str, seed: u64) -> (f64, Counters, f64) {
     let mut sources = sources(device, text, seed);
     let before = device.ftl().counters;
-    let (seconds, _) = timed(|| run(device, &mut sources, &mut NoWatcher).expect("all requests complete"));
-    (seconds, device.ftl().counters.since(&before))
+    let (seconds, outcome) = timed(|| measured(device, &mut sources));
+    (seconds, device.ftl().counters.since(&before), outcome.results.all().latency.mean_us())
+}
+
+/// The measured part, whose instructions `scripts/budget.py` counts.
+#[inline(never)]
+fn measured(device: &mut Device, sources: &mut [Box<dyn Source>]) -> Outcome {
+    run(device, sources, &mut NoWatcher).expect("all requests complete")
 }
 
 fn flash_operations(counted: &Counters) -> f64 {
@@ -70,6 +84,14 @@ fn best(runs: impl Iterator<Item = f64>) -> f64 {
     runs.fold(0.0, f64::max)
 }
 
+/// Returns the floor of `bench-32g` after two drive writes in random order.
+fn steady_floor() -> Floor {
+    let mut floor = Floor::new(&config::load("bench-32g", &[]).expect("built in"));
+    floor.fill();
+    floor.overwrite(2 * floor.units());
+    floor
+}
+
 /// Measures preconditioning in functional mode.
 fn functional() {
     let rate = best((0..3).map(|_| {
@@ -78,9 +100,14 @@ fn functional() {
         let (seconds, ()) = timed(|| prepare(&mut device, Precondition::Steady));
         device.ftl().counters.since(&before).units_programmed as f64 / seconds
     }));
-    let bare = best((0..3).map(|_| bare::functional(&config::load("bench-32g", &[]).expect("built in"), cpu_seconds)));
+    let mut floor = steady_floor();
+    let least = best((0..3).map(|_| {
+        let before = floor.programs;
+        let (seconds, ()) = timed(|| floor.overwrite(floor.units() / 2));
+        (floor.programs - before) as f64 / seconds
+    }));
     println!("functional, bench-32g to `steady`:    {:6.1} M page programs/CPU s   (bar 20)", rate / 1e6);
-    println!("  bare loop over the same arrays:     {:6.1} M   ratio {:.2}", bare / 1e6, rate / bare);
+    println!("  floor, without time:                {:6.1} M   ratio {:.2}", least / 1e6, rate / least);
     let mut large = device("bench-1t");
     let (seconds, ()) = timed(|| prepare(&mut large, Precondition::Fill));
     let units = f64::from(large.ftl().map.len());
@@ -159,30 +186,34 @@ fn lifetime() {
     }
 }
 
-/// Measures the full model in timed mode.
+/// Measures the full model in timed mode, and the floor in turn.
 fn timed_cases() {
-    let mut device = device("bench-32g");
+    let (mut device, mut floor) = (device("bench-32g"), steady_floor());
     prepare(&mut device, Precondition::Steady);
-    let writes = 1_000_000.0;
-    let mut rates = (0.0, 0.0);
-    for seed in 1..=3 {
-        let (seconds, counted) =
-            job(&mut device, "rw=randwrite bs=4k iodepth=32 norandommap=1 number_ios=1000000", seed);
-        rates = (f64::max(rates.0, flash_operations(&counted) / seconds), f64::max(rates.1, writes / seconds));
+    for (what, kind, count) in [("steady writes", "randwrite", 1_000_000), ("reads", "randread", 4_000_000)] {
+        let text = format!("rw={kind} bs=4k iodepth=32 norandommap=1 number_ios={count}");
+        let (mut ours, mut least) = (Vec::new(), Vec::new());
+        let (mut latency, mut of_floor) = (0.0, 0.0);
+        for seed in 1..=5 {
+            let (seconds, counted, mean) = job_with_latency(&mut device, &text, seed);
+            ours.push(flash_operations(&counted) / seconds);
+            latency += mean / 5.0;
+            let (seconds, done) = timed(|| floor.run(kind == "randwrite", count));
+            least.push(done.operations as f64 / seconds);
+            of_floor += done.latency / 1e6 / 5.0;
+        }
+        let (ours, least) = (median(ours) / 1e6, median(least) / 1e6);
+        println!(
+            "random 4 KiB {what:<13}, depth 32: {ours:6.2} M flash operations/CPU s, mean latency {latency:.2} us"
+        );
+        println!("  floor: {least:6.2} M, {of_floor:.2} us;   ratio {:.2}   (bar 0.5)", ours / least);
+        assert!((latency / of_floor - 1.0).abs() < 0.01, "the floor does other work than the device");
     }
-    println!("steady random 4 KiB writes, depth 32: {:6.2} M flash operations/CPU s   (bar 4)", rates.0 / 1e6);
-    println!("                                      {:6.2} M host writes/CPU s   (bar 0.8)", rates.1 / 1e6);
-    let bare = best((0..3).map(|_| bare::timed(device.config(), cpu_seconds)));
-    println!(
-        "  bare event loop, no metrics:        {:6.2} M flash operations   ratio {:.2}",
-        bare / 1e6,
-        rates.0 / bare
-    );
-    let reads = best((1..=3).map(|seed| {
-        let (seconds, _) = job(&mut device, "rw=randread bs=4k iodepth=32 norandommap=1 number_ios=4000000", seed);
-        4e6 / seconds
-    }));
-    println!("random 4 KiB reads, depth 32:         {:6.2} M/CPU s   (bar 4, aim 10)", reads / 1e6);
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 /// Measures the cost of latency breakdowns.
