@@ -47,12 +47,10 @@ fn name_of(subject: Subject) -> &'static str {
 /// Converts the failure of a run.
 fn raised(py: Python<'_>, stopped: &Stopped) -> PyErr {
     match &stopped.failure {
-        Failure::Mistake(error) | Failure::Fault(error) if let Some(fault) = error.downcast_ref::<Fault>() => {
-            policy_error(py, fault)
-        }
-        Failure::Mistake(error) | Failure::Fault(error) => {
-            exception(py, name_of(stopped.subject), &format!("{error:#}"))
-        }
+        Failure::Mistake(error) | Failure::Fault(error) => match error.downcast_ref::<Fault>() {
+            Some(fault) => policy_error(py, fault),
+            None => exception(py, name_of(stopped.subject), &format!("{error:#}")),
+        },
         Failure::Interrupted(what) => PyKeyboardInterrupt::new_err(*what),
     }
 }
