@@ -148,6 +148,7 @@ soak: columns test-cluster ## Test for hours: CASES cases, CUTS power cuts, OPER
 	FLOATGATE=$(FLOATGATE) FLOATGATE_FLEET_MB=800 \
 		scripts/test_python.sh $(PYTHON) python/tests/test_fleet.py
 	scripts/fuzz.sh $(FUZZ_SECONDS)
+	scripts/minimum_rust.sh
 
 .PHONY: fuzz
 fuzz: ## Fuzz with libFuzzer (nightly, cargo-fuzz), FUZZ_SECONDS per target
