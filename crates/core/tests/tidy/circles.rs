@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{expand, in_name, line_of, without_blocks, without_macro_definitions, without_test_modules};
+use super::rust::{self, Path, TESTS, Token, text};
 
 /// The modules of a crate, by path: `device::accept` is `src/device/accept.rs`, and the root of the crate has no name.
 pub struct Modules {
@@ -15,38 +15,38 @@ pub struct Modules {
 
 struct File {
     path: String,
-    code: String,
+    code: Vec<Token>,
+    paths: Vec<Path>,
     /// Names that `use` introduces, and the absolute paths that they refer to.
     names: BTreeMap<String, String>,
     /// Absolute paths of globs.
     globs: Vec<String>,
 }
 
-/// A use of a file in another, for a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Use {
-    pub line: usize,
-    pub name: String,
-}
-
 impl Modules {
-    /// Reads the files of a crate: their paths, their paths below `src`, and their code without comments and literals.
-    pub fn new(files: impl Iterator<Item = (String, String, String)>) -> Modules {
+    /// Reads the files of a crate: their paths, their paths below `src`, and their text.
+    pub fn new<'a>(files: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> Modules {
         let mut modules = Modules { files: BTreeMap::new() };
-        for (path, inner, code) in files {
-            let name = module_name(&inner);
+        for (path, inner, text) in files {
             // A family of policies declares the modules of its policies, which use the family.
-            let code = without_blocks(&without_macro_definitions(&without_test_modules(&code)), "policy_family! ");
-            modules.files.insert(name, File { path, code, names: BTreeMap::new(), globs: Vec::new() });
+            let code = rust::without(rust::parse(text), &[TESTS, "macro_rules ! ", "policy_family ! "]);
+            let code = rust::tokens(code);
+            let file = File {
+                path: path.to_owned(),
+                paths: rust::paths(&code),
+                code,
+                names: BTreeMap::new(),
+                globs: Vec::new(),
+            };
+            modules.files.insert(module_name(inner), file);
         }
-        let names: Vec<String> = modules.files.keys().cloned().collect();
-        for module in names {
+        for module in modules.files.keys().cloned().collect::<Vec<_>>() {
             let (mut names, mut globs) = (BTreeMap::new(), Vec::new());
-            for (_, path, alias) in uses(&modules.files[&module].code) {
-                let absolute = modules.absolute(&module, &path);
-                match (absolute, path.rsplit("::").next().unwrap_or_default()) {
+            for Path { text, alias, .. } in modules.files[&module].paths.iter().filter(|path| path.is_in_use) {
+                let text = text.trim_end_matches("::self");
+                match (modules.absolute(&module, text), text.rsplit("::").next().unwrap_or_default()) {
                     (Some(absolute), "*") => globs.push(absolute.trim_end_matches("::*").to_owned()),
-                    (Some(absolute), last) => drop(names.insert(alias.unwrap_or_else(|| last.to_owned()), absolute)),
+                    (Some(absolute), last) => drop(names.insert(alias.as_deref().unwrap_or(last).to_owned(), absolute)),
                     (None, _) => {}
                 }
             }
@@ -113,104 +113,46 @@ impl Modules {
         Some((module, false))
     }
 
-    /// Returns the uses of a module, by the module that is used.
-    fn uses_of(&self, module: &str) -> BTreeMap<&str, Use> {
-        let file = &self.files[module];
-        let mut found: BTreeMap<&str, Use> = BTreeMap::new();
-        for (line, path, is_re_export) in self.paths(module) {
-            let Some(absolute) = self.absolute(module, &path) else { continue };
-            let Some((used, is_module)) = self.declaring(&absolute, 8) else { continue };
-            let last = path.rsplit("::").next().unwrap_or_default();
+    /// Returns the first use of each other module by a module, as its line and path.
+    fn uses_of(&self, module: &str) -> BTreeMap<&str, (usize, &str)> {
+        let File { code, paths, .. } = &self.files[module];
+        let mut found = BTreeMap::new();
+        for Path { line, text, is_re_export, .. } in paths {
+            let Some((used, is_module)) = self.absolute(module, text).and_then(|path| self.declaring(&path, 8)) else {
+                continue;
+            };
+            let last = text.rsplit("::").next().unwrap_or_default();
             // The name of a module alone is not a use, unlike a name in it. Neither is a name that is only re-exported.
-            if used != module && !is_module && !(is_re_export && count(&file.code, last) < 2) {
-                found.entry(used).or_insert(Use { line, name: path });
+            if used != module && !is_module && !(*is_re_export && count(code, last) < 2) {
+                found.entry(used).or_insert((*line, text.as_str()));
             }
         }
         found
     }
 
-    /// Returns the paths in a file that may lead to another one, and `true` for those that `pub use` re-exports.
-    fn paths(&self, module: &str) -> Vec<(usize, String, bool)> {
-        let file = &self.files[module];
-        let mut paths: Vec<(usize, String, bool)> = Vec::new();
-        let mut add = |at: usize, is_re_export: bool| {
-            let line = line_of(&file.code, at);
-            expand(&file.code[at..], "", &mut |path| paths.push((line, path.to_owned(), is_re_export)));
-        };
-        let children = self.files.keys().filter_map(|name| {
-            let child = name.strip_prefix(module)?.trim_start_matches("::");
-            (!child.is_empty() && !child.contains("::") && join(module, child) == **name).then_some(child)
-        });
-        let heads = ["crate", "super", "self"].into_iter().chain(children).chain(file.names.keys().map(String::as_str));
-        for head in heads.collect::<BTreeSet<_>>() {
-            let start = format!("{head}::");
-            for (at, _) in file.code.match_indices(&start) {
-                let before = &file.code[..at];
-                if before.ends_with(in_name) || before.ends_with("::") || before.ends_with('$') {
-                    continue;
-                }
-                let statement = before.rfind([';', '}']).map_or(before, |end| &before[end + 1..]).trim_start();
-                let is_use = statement.ends_with("use ");
-                add(at, is_use && statement.starts_with("pub"));
-            }
-        }
-        paths
-    }
-
-    /// Returns the groups of files that use each other in a circle, with the uses among them. Uses of the second file
-    /// by the first one do not count if `is_free` returns `true` for their paths.
-    pub fn circles(&self, is_free: impl Fn(&str, &str) -> bool) -> Vec<Circle> {
-        let mut uses: BTreeMap<&str, BTreeMap<&str, Use>> =
-            self.files.keys().map(|module| (module.as_str(), self.uses_of(module))).collect();
+    /// Returns the groups of files that use each other in a circle, each with the uses among them as messages. Uses of
+    /// the second file by the first one do not count if `is_free` returns `true` for their paths.
+    pub fn circles<'a>(&'a self, is_free: impl Fn(&str, &str) -> bool) -> Vec<(BTreeSet<&'a str>, Vec<String>)> {
         let path = |module: &str| self.files[module].path.as_str();
-        uses.iter_mut().for_each(|(module, uses)| uses.retain(|used, _| !is_free(path(module), path(used))));
-        let reached = |from: &str| {
-            let (mut seen, mut open) = (BTreeSet::new(), vec![from.to_owned()]);
-            while let Some(module) = open.pop() {
-                for used in uses[module.as_str()].keys().filter(|used| seen.insert((**used).to_owned())) {
-                    open.push((*used).to_owned());
+        let uses = |module: &String| {
+            let by = path(module);
+            let uses = self.uses_of(module).into_iter().map(|(used, at)| (path(used), at));
+            (by, uses.filter(|(used, _)| !is_free(by, used)).collect::<BTreeMap<_, _>>())
+        };
+        let uses: BTreeMap<&str, _> = self.files.keys().map(uses).collect();
+        let edges = uses.iter().map(|(file, uses)| (*file, uses.keys().copied().collect())).collect();
+        let with_uses = |circle: BTreeSet<&'a str>| {
+            let inside = |file: &&str| circle.contains(*file);
+            let mut messages = Vec::new();
+            for file in &circle {
+                for (used, (line, name)) in uses[file].iter().filter(|(used, _)| inside(used)) {
+                    messages.push(format!("{file}:{line}: uses {used} by `{name}`"));
                 }
             }
-            seen
+            (circle, messages)
         };
-        let reach: BTreeMap<&str, BTreeSet<String>> = uses.keys().map(|module| (*module, reached(module))).collect();
-        let mut circles: BTreeMap<BTreeSet<&str>, Circle> = BTreeMap::new();
-        for (module, reached) in &reach {
-            let members: BTreeSet<&str> = reach
-                .keys()
-                .copied()
-                .filter(|other| reached.contains(*other) && reach[other].contains(*module))
-                .collect();
-            if members.len() > 1 {
-                circles.entry(members.clone()).or_insert_with(|| self.circle(&members, &uses));
-            }
-        }
-        circles.into_values().collect()
+        rust::circles(&edges).into_iter().map(with_uses).collect()
     }
-
-    fn circle(&self, members: &BTreeSet<&str>, uses: &BTreeMap<&str, BTreeMap<&str, Use>>) -> Circle {
-        let file = |module: &str| self.files[module].path.clone();
-        let of = |module: &&str| {
-            let inside = uses[*module].iter().filter(|(used, _)| members.contains(*used));
-            let place = file(module);
-            inside
-                .map(|(used, by)| format!("{place}:{}: uses {} by `{}`", by.line, file(used), by.name))
-                .collect::<Vec<_>>()
-        };
-        Circle {
-            files: members.iter().map(|module| file(module)).collect(),
-            uses: members.iter().flat_map(of).collect(),
-        }
-    }
-}
-
-/// Files that use each other in a circle.
-#[derive(Debug)]
-pub struct Circle {
-    /// Paths of the files, in order.
-    pub files: BTreeSet<String>,
-    /// The uses among them: file, line, and what is used.
-    pub uses: Vec<String>,
 }
 
 fn join(path: &str, name: &str) -> String {
@@ -225,54 +167,23 @@ fn module_name(inner: &str) -> String {
 }
 
 /// Returns `true` if code declares an item of this name.
-fn declares(code: &str, name: &str) -> bool {
-    let words = ["struct", "enum", "trait", "type", "fn", "const", "static", "union", "macro_rules!"];
-    code.match_indices(name).any(|(at, _)| {
-        let before = code[..at].trim_end();
-        let is_whole = !code[at + name.len()..].starts_with(in_name) && !code[..at].ends_with(in_name);
-        is_whole && before.len() < at && words.iter().any(|word| before.ends_with(word))
-    })
+fn declares(code: &[Token], name: &str) -> bool {
+    let words = ["struct", "enum", "trait", "type", "fn", "const", "static", "union"];
+    code.windows(2).any(|pair| pair[1].text == name && words.contains(&pair[0].text.as_str()))
 }
 
 /// Returns how often a name is in code, without those of a module of that name.
-fn count(code: &str, name: &str) -> usize {
-    let whole = |at: usize| {
-        !code[at + name.len()..].starts_with(in_name)
-            && !code[at + name.len()..].starts_with("::")
-            && !code[..at].ends_with(in_name)
-            && !code[..at].ends_with("mod ")
-    };
-    code.match_indices(name).filter(|(at, _)| whole(*at)).count()
-}
-
-/// Returns the paths of all `use` declarations of a file, with their lines and aliases.
-fn uses(code: &str) -> Vec<(usize, String, Option<String>)> {
-    let mut found = Vec::new();
-    for (at, head) in code.match_indices("use ") {
-        let before = code[..at].trim_end_matches(' ');
-        if !(before.is_empty() || before.ends_with(['\n', ')', '{', '}', ';']) || before.ends_with("pub")) {
-            continue;
-        }
-        let statement = &code[at + head.len()..];
-        let statement = &statement[..statement.find(';').unwrap_or(statement.len())];
-        let line = line_of(code, at);
-        expand(statement, "", &mut |path| {
-            let last = path.rsplit("::").next().unwrap_or_default();
-            let renamed = statement.split_once(&format!("{last} as ")).map(|(_, name)| name.trim_start());
-            let alias = renamed.map(|name| name.chars().take_while(|c| in_name(*c)).collect());
-            let path = path.trim_end_matches("::self");
-            found.push((line, path.to_owned(), alias));
-        });
-    }
-    found
+fn count(code: &[Token], name: &str) -> usize {
+    let is_module = |at: usize| text(code, at + 1) == "::" || text(code, at.wrapping_sub(1)) == "mod";
+    (0..code.len()).filter(|at| text(code, *at) == name && !is_module(*at)).count()
 }
 
 #[test]
 fn import_circles_are_found() {
-    let file = |inner: &str, code: &str| (inner.to_owned(), inner.to_owned(), code.to_owned());
     let of = |files: &[(&str, &str)]| {
-        let circles = Modules::new(files.iter().map(|(inner, code)| file(inner, code))).circles(|_, _| false);
-        circles.into_iter().map(|circle| circle.files.into_iter().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
+        let modules = Modules::new(files.iter().map(|(inner, code)| (*inner, *inner, *code)));
+        let files = |(files, _)| Vec::from_iter::<BTreeSet<&str>>(files).join(" ");
+        modules.circles(|_, _| false).into_iter().map(files).collect::<Vec<_>>()
     };
     let leaf = ("c.rs", "pub struct C;\n");
     // Uses by `crate`, by `super`, and by the name of a module.
@@ -293,6 +204,9 @@ fn import_circles_are_found() {
     );
     let handed = ("d.rs", "use crate::a::C;\nuse crate::a::B;");
     assert!(of(&[("a/mod.rs", "pub use b::B;\npub use c::C;"), inner, ("a/c.rs", "pub struct C;"), handed]).is_empty());
+    let back = ("a/b.rs", "use crate::d::D;\npub struct B;");
+    let user = ("d.rs", "use crate::a::B;\npub struct D;");
+    assert_eq!(of(&[("a/mod.rs", "mod b;\npub use b::B;"), back, user]), ["a/b.rs d.rs"]);
     // A module uses a name that it re-exports, and the file that declares the name uses the module.
     let child = ("a/b.rs", "use super::A;\npub struct B;");
     assert_eq!(of(&[("a/mod.rs", "mod b;\npub use b::B;\npub struct A(B);"), child]), ["a/b.rs a/mod.rs"]);
