@@ -12,7 +12,7 @@ use floatgate_core::external::Externals;
 use floatgate_core::nand::timing::Timing;
 use floatgate_core::sim::text::{escaped, escaped_lines};
 use floatgate_core::sim::time::Time;
-use floatgate_run::chosen::DeviceSpec;
+use floatgate_run::device::DeviceSpec;
 use floatgate_workload::quantity::readable;
 
 /// `floatgate device`.

@@ -230,7 +230,7 @@ fn print(text: &[u8]) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floatgate_run::chosen::DeviceSpec;
+    use floatgate_run::device::DeviceSpec;
     use floatgate_run::spec::{RequestFormat, RunSpec, StateSpec};
 
     /// Returns the specification of a command line.

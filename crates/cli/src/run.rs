@@ -1,8 +1,8 @@
 //! `floatgate run`: simulates a workload on a device.
 
 pub mod interrupt;
+mod lifetime_text;
 pub mod progress;
-mod worn;
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use floatgate_core::config::units::Duration;
 use floatgate_core::lifetime::{Lifetime, Until};
 use floatgate_core::precondition::Prewrite;
-use floatgate_run::chosen::Chosen;
+use floatgate_run::device::LoadedDevice;
 use floatgate_run::lifetime;
 use floatgate_run::seeds::SeedRuns;
 use floatgate_run::session::{Finished, Session};
@@ -217,7 +217,13 @@ pub fn run(args: &RunArgs, given: Vec<String>) -> Result<(), Failure> {
 }
 
 /// Runs with one seed, and prints the result, as JSON if `json`.
-fn run_one(spec: &RunSpec, traces: &Traces, chosen: Chosen, terminal: &Terminal, json: bool) -> Result<(), Failure> {
+fn run_one(
+    spec: &RunSpec,
+    traces: &Traces,
+    chosen: LoadedDevice,
+    terminal: &Terminal,
+    json: bool,
+) -> Result<(), Failure> {
     let session = Session::open(spec, traces, chosen, terminal)?;
     note_depth(spec);
     let finished = session.run_into_directory(terminal)?;
@@ -233,7 +239,7 @@ fn note_depth(spec: &RunSpec) {
 }
 
 /// Runs with each seed, and prints one summary of all results, with confidence intervals.
-fn run_seeds(spec: &RunSpec, traces: &Traces, chosen: &Chosen, terminal: &Terminal) -> Result<(), Failure> {
+fn run_seeds(spec: &RunSpec, traces: &Traces, chosen: &LoadedDevice, terminal: &Terminal) -> Result<(), Failure> {
     let runs = SeedRuns::open(spec, traces, chosen)?;
     note_depth(spec);
     let last = runs.last();
@@ -268,12 +274,12 @@ fn run_seeds(spec: &RunSpec, traces: &Traces, chosen: &Chosen, terminal: &Termin
 fn run_lifetimes(
     spec: &RunSpec,
     traces: &Traces,
-    chosen: &Chosen,
+    chosen: &LoadedDevice,
     terminal: &Terminal,
     json: bool,
 ) -> Result<(), Failure> {
     let lifetimes = lifetime::run(spec, traces, chosen, terminal)?;
-    write(&if json { lifetimes.to_json() } else { worn::text(&lifetimes) })?;
+    write(&if json { lifetimes.to_json() } else { lifetime_text::text(&lifetimes) })?;
     if lifetimes.runs.iter().any(Lifetime::was_interrupted) { Err(Failure::Ended) } else { Ok(()) }
 }
 

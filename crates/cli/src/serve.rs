@@ -18,8 +18,8 @@ use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::units::Bytes;
 use floatgate_core::device::Device;
 use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
-use floatgate_run::chosen::Chosen;
 use floatgate_run::cost::{Stopwatch, peak_rss_bytes};
+use floatgate_run::device::LoadedDevice;
 use floatgate_run::frontend::Frontend;
 use floatgate_run::memory;
 use floatgate_run::output::{self, Directory, files_of, refuse_overwrites};
@@ -233,7 +233,7 @@ fn failure(error: ServeError) -> Failure {
 
 impl ServeArgs {
     /// Loads the device. Returns it with the arguments, to which an image adds its default options.
-    fn load(&self) -> Result<(ServeArgs, Chosen), Failure> {
+    fn load(&self) -> Result<(ServeArgs, LoadedDevice), Failure> {
         let load = |args: &ServeArgs| args.device.spec().load();
         let mut args = self.clone();
         let mut chosen = load(&args).map_err(Failure::mistake)?;
@@ -248,7 +248,7 @@ impl ServeArgs {
     }
 
     /// Refuses files of the server that would overwrite each other, or earlier ones.
-    fn check_files(&self, chosen: &Chosen) -> Result<(), Failure> {
+    fn check_files(&self, chosen: &LoadedDevice) -> Result<(), Failure> {
         self.record.as_deref().map_or(Ok(()), recording::check)?;
         if let Some(path) = &self.timeline {
             timeline::check(path, self.timeline_limit.0, chosen.array.as_deref())?;
@@ -294,7 +294,7 @@ impl ServeArgs {
 
     fn summary(
         &self,
-        chosen: &Chosen,
+        chosen: &LoadedDevice,
         state: Precondition,
         done: &Finished,
         trouble: Option<&str>,

@@ -14,7 +14,7 @@ use floatgate_core::ftl::gc::wear::WearConfig;
 use floatgate_core::ftl::mapping::MappingConfig;
 use floatgate_core::ftl::temperature::TemperatureConfig;
 use floatgate_core::scheduler::SchedulerConfig;
-use floatgate_run::chosen::{Chosen, DeviceSpec};
+use floatgate_run::device::{DeviceSpec, LoadedDevice};
 use pyo3::prelude::*;
 
 use crate::errors::{config_error, exception};
@@ -24,7 +24,7 @@ use crate::policies::Policies;
 /// Checked device configuration.
 #[pyclass(frozen, module = "floatgate._floatgate")]
 pub struct DeviceConfig {
-    pub(crate) chosen: Chosen,
+    pub(crate) chosen: LoadedDevice,
 }
 
 fn load(py: Python<'_>, spec: DeviceSpec) -> PyResult<DeviceConfig> {

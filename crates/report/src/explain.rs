@@ -2,11 +2,11 @@
 //!
 //! An explanation is built from the files of a result: the requests, and the timeline if there is one.
 
-mod blame;
 mod choice;
+mod operations;
 mod order;
-mod own;
 mod parts;
+mod waits;
 
 use std::path::{Path, PathBuf};
 
@@ -71,7 +71,7 @@ pub fn explain(directory: &Path, choice: &Choice) -> Result<Explanation> {
     let timeline = directory.join("timeline.pftrace.gz");
     if timeline.exists() {
         checked.file(&timeline)?;
-        let mut witness = blame::witness(&timeline, &requested, &result.config_digest, &checked)?;
+        let mut witness = waits::witness(&timeline, &requested, &result.config_digest, &checked)?;
         if !matches!(result.config.allocation, AllocationConfig::Static(_)) {
             let writes = witness.operations.iter_mut().filter(|operation| operation.what == "host write");
             writes.for_each(|write| write.any_die = true);

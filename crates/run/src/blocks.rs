@@ -4,13 +4,13 @@ use floatgate_core::config::DeviceConfig;
 use floatgate_core::sim::request::{Operation, Request, SECTOR};
 use floatgate_core::sim::source::Source;
 
-use crate::wrapped::{self, Wrapper};
+use crate::source_wrapper::{self, Wrapper};
 
 /// Widens the requests of `sources` to logical blocks of a device, if these are larger than a sector.
 pub fn widen(sources: &mut [Box<dyn Source>], device: &DeviceConfig) {
     let sectors = device.host.sector_size.0 / SECTOR;
     if sectors > 1 {
-        sources.iter_mut().for_each(|source| wrapped::wrap(source, Widener { sectors, count: 0 }));
+        sources.iter_mut().for_each(|source| source_wrapper::wrap(source, Widener { sectors, count: 0 }));
     }
 }
 

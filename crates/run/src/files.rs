@@ -8,14 +8,14 @@ use floatgate_workload::synthetic::model::looks_like_model;
 use floatgate_workload::synthetic::{self, Planned};
 use floatgate_workload::trace::words::are_words;
 
-use crate::chosen::{Chosen, DeviceSource};
+use crate::device::{DeviceSource, LoadedDevice};
 use crate::failure::Failure;
 use crate::output::{LIFETIME, Named, files_of, refuse_overwrites};
 use crate::spec::{RunSpec, StateSpec};
 use crate::traces::{STDIN, STDIN_FILE, Traces};
 
 /// Refuses a run whose outputs would overwrite its inputs, or each other. `seeds` are the seeds of a run with several.
-pub fn check(spec: &RunSpec, traces: &Traces, chosen: &Chosen, seeds: Option<&[u64]>) -> Result<(), Failure> {
+pub fn check(spec: &RunSpec, traces: &Traces, chosen: &LoadedDevice, seeds: Option<&[u64]>) -> Result<(), Failure> {
     let mut files = Files::of(chosen, spec.seed);
     if let Some(columns) = traces.columns_file() {
         files.inputs.push(Named::new("--columns", columns));
@@ -49,7 +49,7 @@ pub fn check(spec: &RunSpec, traces: &Traces, chosen: &Chosen, seeds: Option<&[u
 }
 
 /// Returns the files that are read to bring a device into this state: the device file, and the file of a workload.
-pub fn of_state(chosen: &Chosen, requested: &str, seed: u64) -> Result<Vec<Named>, Failure> {
+pub fn of_state(chosen: &LoadedDevice, requested: &str, seed: u64) -> Result<Vec<Named>, Failure> {
     let mut files = Files::of(chosen, seed);
     if requested.parse::<Precondition>().is_err() {
         files.workload("the precondition", requested, &Traces::default())?;
@@ -59,7 +59,7 @@ pub fn of_state(chosen: &Chosen, requested: &str, seed: u64) -> Result<Vec<Named
 
 /// Input and output files of a run.
 struct Files<'a> {
-    chosen: &'a Chosen,
+    chosen: &'a LoadedDevice,
     seed: u64,
     inputs: Vec<Named>,
     outputs: Vec<Named>,
@@ -67,7 +67,7 @@ struct Files<'a> {
 
 impl<'a> Files<'a> {
     /// Creates a list with the device file, if there is one.
-    fn of(chosen: &'a Chosen, seed: u64) -> Files<'a> {
+    fn of(chosen: &'a LoadedDevice, seed: u64) -> Files<'a> {
         let file = match &chosen.spec.source {
             DeviceSource::Named(path) if config::builtin(path).is_none() && Path::new(path).is_file() => Some(path),
             _ => None,

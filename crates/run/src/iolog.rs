@@ -12,7 +12,7 @@ use floatgate_core::sim::time::Time;
 use floatgate_workload::synthetic;
 
 use crate::output::{Draft, Wait};
-use crate::wrapped::{self, Wrapper};
+use crate::source_wrapper::{self, Wrapper};
 
 /// Log that is being written.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ pub type Shared = Rc<RefCell<Option<Log>>>;
 pub fn attach(source: &mut Box<dyn Source>, requested: &synthetic::Log, wait: &Wait) -> Result<Shared> {
     let begun = Log::begin(requested, wait).with_context(|| requested.place.clone())?;
     let log = Rc::new(RefCell::new(Some(begun)));
-    wrapped::wrap(source, Rc::clone(&log));
+    source_wrapper::wrap(source, Rc::clone(&log));
     Ok(log)
 }
 

@@ -6,7 +6,7 @@
 //! crate reads no arguments and prints nothing.
 //!
 //! ```
-//! use floatgate_run::chosen::DeviceSpec;
+//! use floatgate_run::device::DeviceSpec;
 //! use floatgate_run::frontend::Quiet;
 //! use floatgate_run::session::Session;
 //! use floatgate_run::spec::RunSpec;
@@ -22,10 +22,11 @@
 
 mod as_text;
 mod blocks;
-pub mod chosen;
 mod command;
+mod concurrent;
 pub mod cost;
 pub mod detail;
+pub mod device;
 pub mod failure;
 pub mod files;
 pub mod frontend;
@@ -37,8 +38,8 @@ pub mod output;
 mod preparation;
 pub mod seeds;
 pub mod session;
-mod several;
 pub mod simulated;
+mod source_wrapper;
 pub mod span;
 pub mod spec;
 pub mod state;
@@ -47,4 +48,3 @@ pub mod tool;
 pub mod traces;
 pub mod warnings;
 pub mod workload;
-mod wrapped;

@@ -8,14 +8,14 @@ use floatgate_core::sim::source::{Source, SourceError};
 use floatgate_report::statistics::Sample;
 use serde::Serialize;
 
-use crate::chosen::Chosen;
+use crate::concurrent;
 use crate::cost::Stopwatch;
+use crate::device::LoadedDevice;
 use crate::failure::Failure;
 use crate::files;
 use crate::frontend::{Frontend, Stopped, Subject, unless_ended, unless_stopped};
 use crate::output::{LIFETIME, Lock, write_whole};
 use crate::preparation::prepared_device;
-use crate::several;
 use crate::spec::RunSpec;
 use crate::traces::Traces;
 use crate::workload::Workload;
@@ -59,7 +59,12 @@ impl Lifetimes {
 
 /// Runs a lifetime for each seed of a specification, and writes the result to its directory, if it has one. After an
 /// interruption, the result ends with the lifetime that was interrupted.
-pub fn run(spec: &RunSpec, traces: &Traces, chosen: &Chosen, frontend: &dyn Frontend) -> Result<Lifetimes, Stopped> {
+pub fn run(
+    spec: &RunSpec,
+    traces: &Traces,
+    chosen: &LoadedDevice,
+    frontend: &dyn Frontend,
+) -> Result<Lifetimes, Stopped> {
     spec.check().map_err(Subject::Options.stop())?;
     let Some(until) = spec.until else {
         return Err(Subject::Options.stopped(Failure::mistake("a lifetime needs an event that ends it: --until")));
@@ -88,7 +93,7 @@ pub fn run(spec: &RunSpec, traces: &Traces, chosen: &Chosen, frontend: &dyn Fron
 }
 
 /// Returns a device whose blocks endure fewer or more erases.
-fn scaled(chosen: &Chosen, scale: f64) -> Result<Chosen, Failure> {
+fn scaled(chosen: &LoadedDevice, scale: f64) -> Result<LoadedDevice, Failure> {
     let mut scaled = chosen.clone();
     let endurance = chosen.config.endurance();
     if scale == 1.0 {
@@ -107,7 +112,7 @@ fn live_once(
     spec: &RunSpec,
     until: Until,
     traces: &Traces,
-    chosen: &Chosen,
+    chosen: &LoadedDevice,
     frontend: &dyn Frontend,
 ) -> Result<Lifetime, Stopped> {
     let mut device = prepared_device(spec, traces, chosen, frontend)?;
@@ -128,7 +133,7 @@ fn live_once(
 struct Workloads<'a> {
     spec: &'a RunSpec,
     traces: &'a Traces,
-    chosen: &'a Chosen,
+    chosen: &'a LoadedDevice,
     frontend: &'a dyn Frontend,
     open: Option<Workload>,
     /// Name and digest of the first repetition, once it has ended.
@@ -153,7 +158,7 @@ impl Repeated for Workloads<'_> {
             0 => self.spec.seed,
             again => Rng::new(self.spec.seed, &format!("lifetime/{again}")).next_u64(),
         };
-        let opened = several::open(&self.spec.workloads, self.traces, &self.chosen.config, seed);
+        let opened = concurrent::open(&self.spec.workloads, self.traces, &self.chosen.config, seed);
         let opened = opened.and_then(Workload::without_logs);
         let opened = opened.map_err(|failure| SourceError(unless_ended(failure, self.frontend).to_string()))?;
         Ok(&mut self.open.insert(opened).sources)

@@ -7,7 +7,7 @@ use floatgate_core::config::{DeviceConfig, Figure};
 use floatgate_core::metrics::summary::Summary;
 use floatgate_core::sim::time::Time;
 
-use crate::chosen::Chosen;
+use crate::device::LoadedDevice;
 use crate::workload::Workload;
 
 /// Options that need an event.
@@ -92,7 +92,7 @@ fn has_worked_before(summary: &Summary) -> bool {
 
 /// Returns a line for each changed option that had no effect. Returns none if the events before the measured part are
 /// unknown.
-pub fn lines(chosen: &Chosen, workload: &Workload, summary: &Summary) -> Vec<String> {
+pub fn lines(chosen: &LoadedDevice, workload: &Workload, summary: &Summary) -> Vec<String> {
     let has_ramp = workload.sources.iter().any(|source| source.measure_from() > Time::ZERO);
     let Some(plain) = chosen.plain.as_ref().filter(|_| summary.requests.all.count > 0 && !has_ramp) else {
         return Vec::new();

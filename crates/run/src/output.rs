@@ -1,8 +1,8 @@
 //! Files of a result: written under temporary names, and renamed when all of them are complete.
 
-mod apart;
 mod draft;
 mod lock;
+mod overwriting;
 mod pipe;
 
 use std::fs;
@@ -14,9 +14,9 @@ use floatgate_report::columns::series::{Row, read_merged};
 use floatgate_report::digests::{DIGESTS, Digests, run_of};
 use floatgate_report::html;
 
-pub use apart::{Named, refuse_overwrites};
 pub use draft::{Draft, partials};
 pub use lock::Lock;
+pub use overwriting::{Named, refuse_overwrites};
 pub use pipe::Wait;
 
 /// File of the summary.

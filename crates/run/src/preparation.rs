@@ -12,14 +12,14 @@ use floatgate_core::precondition::{Precondition as State, Prewrite, prewrite as 
 use floatgate_core::ssd::Ssd;
 use floatgate_workload::quantity::readable;
 
-use crate::chosen::Chosen;
+use crate::device::LoadedDevice;
 use crate::failure::Failure;
 use crate::frontend::{Frontend, Stopped, Subject, unless_ended};
 use crate::memory::{self, Use};
 use crate::spec::{RunSpec, StateSpec};
 use crate::traces::{TraceSpec, Traces};
 use crate::workload::{self, Workload};
-use crate::{several, state};
+use crate::{concurrent, state};
 
 /// Returns the options of the array of a run.
 pub fn array_options(seed: u64, attribution: bool) -> array::Options {
@@ -33,7 +33,7 @@ pub fn device_options(seed: u64, attribution: bool) -> Options {
 
 /// Builds a new device, which will be brought into the state `requested`. Fails if the device needs more memory than is
 /// available.
-pub fn new_device(chosen: &Chosen, seed: u64, attribution: bool, requested: &str) -> Result<Device, Stopped> {
+pub fn new_device(chosen: &LoadedDevice, seed: u64, attribution: bool, requested: &str) -> Result<Device, Stopped> {
     chosen.check_single("this").map_err(Subject::Device.stop())?;
     let usage = match requested.parse() {
         Ok(State::Fill | State::Aged(_) | State::Steady) => Use::Filled,
@@ -49,7 +49,7 @@ pub fn new_device(chosen: &Chosen, seed: u64, attribution: bool, requested: &str
 pub(crate) fn prepared_device(
     spec: &RunSpec,
     traces: &Traces,
-    chosen: &Chosen,
+    chosen: &LoadedDevice,
     frontend: &dyn Frontend,
 ) -> Result<Device, Stopped> {
     match &spec.state {
@@ -173,7 +173,7 @@ pub(crate) fn prewrite(
         return Ok(());
     }
     frontend.begin("prewriting");
-    let workload = several::open(&spec.workloads, traces, ssd.config(), spec.seed);
+    let workload = concurrent::open(&spec.workloads, traces, ssd.config(), spec.seed);
     let mut workload = workload.map_err(|failure| unless_ended(failure, frontend))?;
     let (sources, on_progress) = (&mut workload.sources, &mut shares(frontend));
     let written = match ssd {

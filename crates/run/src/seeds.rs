@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use floatgate_core::metrics::summary::Summary;
 
-use crate::chosen::Chosen;
+use crate::device::LoadedDevice;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::{Lock, SUMMARY, seeds_in};
@@ -23,7 +23,7 @@ pub struct SeedRuns {
 
 impl SeedRuns {
     /// Checks a specification that has seeds, and checks and locks its directory.
-    pub fn open(spec: &RunSpec, traces: &Traces, chosen: &Chosen) -> Result<SeedRuns, Failure> {
+    pub fn open(spec: &RunSpec, traces: &Traces, chosen: &LoadedDevice) -> Result<SeedRuns, Failure> {
         spec.check()?;
         let Some(seeds) = spec.seeds else {
             return Err(Failure::mistake("a series of runs needs --seeds"));
@@ -58,7 +58,7 @@ fn place(out: &Path, seed: u64) -> PathBuf {
 /// Refuses a directory with results that `floatgate compare` would mix with those of this run. These are the result of
 /// a run without `--seeds`, and results of seeds that this run does not write, from another device, workload or
 /// version.
-fn refuse_others(spec: &RunSpec, chosen: &Chosen, out: &Path, seeds: &[u64]) -> Result<(), Failure> {
+fn refuse_others(spec: &RunSpec, chosen: &LoadedDevice, out: &Path, seeds: &[u64]) -> Result<(), Failure> {
     let name = out.display();
     if out.join(SUMMARY).exists() {
         return Err(Failure::mistake(format!(

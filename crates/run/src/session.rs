@@ -16,9 +16,9 @@ use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
 use floatgate_report::columns::Origin;
 
-use crate::chosen::Chosen;
 use crate::cost::{self, Stopwatch};
 use crate::detail::Detail;
+use crate::device::LoadedDevice;
 use crate::failure::Failure;
 use crate::frontend::{Frontend, Observer, Stopped, Subject, unless_ended, unless_stopped};
 use crate::memory::Use;
@@ -32,13 +32,13 @@ use crate::warnings::{
     INTERRUPTED, Warnings, arrivals_outran, depends_on_load, not_served, not_steady, nothing_measured, unfinished,
 };
 use crate::workload::{self, Workload};
-use crate::{files, no_effect, several, state};
+use crate::{concurrent, files, no_effect, state};
 
 /// Run that is ready to start.
 pub struct Session<'a> {
     spec: &'a RunSpec,
     traces: &'a Traces,
-    chosen: Chosen,
+    chosen: LoadedDevice,
     device: AnySsd,
     state: State<'a>,
     /// File that the state before the run is written to.
@@ -73,7 +73,7 @@ impl<'a> Session<'a> {
     pub fn open(
         spec: &'a RunSpec,
         traces: &'a Traces,
-        chosen: Chosen,
+        chosen: LoadedDevice,
         frontend: &dyn Frontend,
     ) -> Result<Session<'a>, Stopped> {
         spec.check().map_err(Subject::Options.stop())?;
@@ -100,7 +100,7 @@ impl<'a> Session<'a> {
     pub fn on_prepared(
         spec: &'a RunSpec,
         traces: &'a Traces,
-        chosen: Chosen,
+        chosen: LoadedDevice,
         device: AnySsd,
         state: Precondition,
         frontend: &dyn Frontend,
@@ -112,12 +112,12 @@ impl<'a> Session<'a> {
     fn of(
         spec: &'a RunSpec,
         traces: &'a Traces,
-        chosen: Chosen,
+        chosen: LoadedDevice,
         device: AnySsd,
         state: State<'a>,
         frontend: &dyn Frontend,
     ) -> Result<Session<'a>, Stopped> {
-        let workload = several::open(&spec.workloads, traces, &chosen.config, spec.seed);
+        let workload = concurrent::open(&spec.workloads, traces, &chosen.config, spec.seed);
         let workload = workload.map_err(|failure| subject_of(spec).stopped(unless_ended(failure, frontend)))?;
         files::check(spec, traces, &chosen, None).map_err(Subject::Output.stop())?;
         let mut warnings = Warnings::default();

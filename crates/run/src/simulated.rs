@@ -9,7 +9,7 @@ use floatgate_core::metrics::summary::{About, Named, Precondition, Reached, Summ
 use floatgate_core::precondition::Precondition as State;
 use floatgate_core::run::{Outcome, RunError};
 
-use crate::chosen::Chosen;
+use crate::device::LoadedDevice;
 use crate::failure::Failure;
 use crate::frontend::{Frontend, Stopped, Subject};
 use crate::memory::{self, Use};
@@ -32,7 +32,7 @@ pub fn check_array(spec: &RunSpec, config: &ArrayConfig) -> Result<(), Failure> 
 
 /// Builds an array. Fails if it needs more memory than is available.
 pub fn build_array(
-    chosen: &Chosen,
+    chosen: &LoadedDevice,
     config: &ArrayConfig,
     options: array::Options,
     usage: Use,
@@ -112,7 +112,7 @@ fn mean(reached: &[Reached]) -> Reached {
 
 /// Builds an array, and brings its members into the state `requested`, for callers that do not run a session.
 pub fn prepare_array(
-    chosen: &Chosen,
+    chosen: &LoadedDevice,
     config: &ArrayConfig,
     options: array::Options,
     requested: &str,
@@ -126,7 +126,7 @@ pub fn prepare_array(
 
 /// Builds a single SSD, or an array, and brings it into the state `requested`, for callers that do not run a session.
 pub fn prepare_any(
-    chosen: &Chosen,
+    chosen: &LoadedDevice,
     config: Option<&ArrayConfig>,
     options: array::Options,
     requested: &str,

@@ -15,8 +15,8 @@ use floatgate_core::precondition::{Precondition, Prewrite};
 use floatgate_workload::file::Stop;
 use serde::{Deserialize, Serialize};
 
-use crate::chosen::{DeviceSource, DeviceSpec};
 use crate::command::without_places;
+use crate::device::{DeviceSource, DeviceSpec};
 use crate::failure::Failure;
 use crate::span::Span;
 use crate::traces::TraceSpec;

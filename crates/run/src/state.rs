@@ -12,7 +12,7 @@ use floatgate_core::state::{Kind, StateError, check_end, read_any_head};
 use floatgate_workload::file::{Stop, Stoppable};
 use serde::Serialize;
 
-use crate::chosen::Chosen;
+use crate::device::LoadedDevice;
 use crate::failure::Failure;
 use crate::frontend::{Frontend, unless_stopped};
 use crate::memory::{self, Use};
@@ -115,7 +115,7 @@ impl Place {
 /// Loads a single SSD or an array from a saved state. Returns it with the preconditioning that led to the state.
 pub fn load(
     path: &Path,
-    chosen: &Chosen,
+    chosen: &LoadedDevice,
     options: Options,
     frontend: &dyn Frontend,
 ) -> Result<(AnySsd, Precondition), Failure> {
@@ -138,7 +138,7 @@ pub fn load(
 }
 
 /// Creates an SSD in the state of another one, which must be idle, as if it was loaded from a saved state.
-pub fn in_same_state(ssd: &AnySsd, chosen: &Chosen, options: Options) -> Result<AnySsd, StateError> {
+pub fn in_same_state(ssd: &AnySsd, chosen: &LoadedDevice, options: Options) -> Result<AnySsd, StateError> {
     match (ssd, &chosen.array) {
         (AnySsd::Device(device), None) => {
             Ok(device.in_same_state(chosen.config.clone(), options.of_member(options.seed))?.into())

@@ -4,9 +4,9 @@
 //! that are due. It holds the engine's lock only for that: sockets are read and written without the lock. Each frontend
 //! has its own port. Any frontend that is awake advances the device for all of them.
 
+mod monitor_data;
 mod steps;
 mod watch;
-mod watched;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -38,9 +38,9 @@ use crate::record::Recorder;
 use crate::timeline::Timeline;
 use floatgate_array::AnySsd;
 
+use monitor_data::Watch;
 use steps::Steps;
 pub use watch::{MemberSnapshot, NotTimed, Snapshot, Totals};
-use watched::Watch;
 
 /// Identifies a frontend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 use floatgate_core::work::{Class, LunQueue, Queued};
-use floatgate_run::chosen::DeviceSpec;
+use floatgate_run::device::DeviceSpec;
 use floatgate_run::frontend::Quiet;
 use floatgate_run::session::Session;
 use floatgate_run::spec::RunSpec;

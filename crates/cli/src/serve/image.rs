@@ -8,7 +8,7 @@ use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::summary::{LiveImage, LiveRecovery, Precondition, Reached};
 use floatgate_core::sim::time::Time;
-use floatgate_run::chosen::Chosen;
+use floatgate_run::device::LoadedDevice;
 use floatgate_run::memory::{self, Use};
 use floatgate_run::session::{array_options, device_options, new_device, prepare};
 use floatgate_run::simulated::prepare_array;
@@ -38,7 +38,7 @@ pub struct Begun {
 }
 
 /// Creates a new device, or recovers the device of an existing image.
-pub fn begin(args: &ServeArgs, chosen: &Chosen, preparation: &Preparation) -> Result<Begun, Failure> {
+pub fn begin(args: &ServeArgs, chosen: &LoadedDevice, preparation: &Preparation) -> Result<Begun, Failure> {
     let new = || -> Result<(Device, Precondition), Failure> {
         let mut device = new_device(chosen, args.seed, true, args.precondition())?;
         let state = prepare(args.precondition(), args.seed, &mut device, preparation)?;
@@ -89,7 +89,7 @@ fn state_of(recovered: &Recovered, units: u64) -> Precondition {
 /// Creates a new array, or recovers the array of existing images.
 fn begin_array(
     args: &ServeArgs,
-    chosen: &Chosen,
+    chosen: &LoadedDevice,
     config: &ArrayConfig,
     preparation: &Preparation,
 ) -> Result<Begun, Failure> {

@@ -17,7 +17,7 @@ pub mod gang;
 mod layer;
 mod listing;
 mod load;
-mod longest;
+mod longest_step;
 mod offered;
 mod origin;
 mod page;

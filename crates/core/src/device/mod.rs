@@ -21,7 +21,7 @@ mod firmware;
 mod gc;
 mod idle;
 mod lifecycle;
-mod own_units;
+mod metadata_units;
 mod pool;
 mod recover;
 mod route;

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::merging::Merging;
+use super::command_rules::Merging;
 use crate::config::DeviceConfig;
 use crate::sim::id::TransactionId;
 use crate::sim::time::Time;

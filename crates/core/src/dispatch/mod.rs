@@ -4,17 +4,17 @@
 //! next on a LUN, which ones join its command, and which overlap with it.
 
 mod binder;
+mod command_rules;
 mod filling;
 mod join;
-mod merging;
 mod next;
 mod offer;
 mod overlap;
-mod overlapping;
+mod overlap_rules;
 mod pick;
-mod picking;
+mod pick_queue;
 mod pool;
-mod pooled;
+mod pool_writes;
 mod start;
 mod waiting;
 
@@ -28,14 +28,14 @@ use crate::sim::table::Table;
 use crate::sim::time::Time;
 use crate::work::{Class, Fifo, Tasks, Transactions};
 pub(crate) use binder::{Address, Binder, Parts, Target, View};
+use command_rules::Merging;
 pub(crate) use filling::{Filling, Staged};
 pub(crate) use join::reads_a_page;
-use merging::Merging;
 pub(crate) use next::first_for;
 pub(crate) use offer::offer_pool;
 pub(crate) use overlap::overlap_next;
-use overlapping::Overlapping;
-use picking::Picking;
+use overlap_rules::Overlapping;
+use pick_queue::Picking;
 use pool::{AFTER_HELD, Pool};
 pub(crate) use start::{
     continue_operation, continue_overlapping, enqueue, grant, notify, serve_suspended, set_idle, start_idle,

@@ -3,7 +3,7 @@
 //! A scheduler that picks transactions chooses instead (`pick.rs`).
 
 use super::pick::pick;
-use super::pooled::{choose_plane, has_ready_plane, pool_before};
+use super::pool_writes::{choose_plane, has_ready_plane, pool_before};
 use super::{Binder, Dispatch, Parts, View};
 use crate::scheduler::RANKS;
 use crate::sim::id::{LunId, TransactionId};

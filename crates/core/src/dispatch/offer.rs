@@ -2,7 +2,7 @@
 
 use super::join::may_program_together;
 use super::pool::Pool;
-use super::pooled::{choose_plane, is_ready, least_recently_used};
+use super::pool_writes::{choose_plane, is_ready, least_recently_used};
 use super::start::notify;
 use super::{Binder, Parts, View};
 use crate::sim::id::{ChannelId, LunId, PlaneId};

@@ -3,7 +3,7 @@
 use super::binder::Address;
 use super::join::{bind_beside, class_of, join_at_work, join_planes_for, reads_a_page};
 use super::next::{next_for, take_next};
-use super::pooled::{any_plane_is_idle, pool_before};
+use super::pool_writes::{any_plane_is_idle, pool_before};
 use super::{Binder, Dispatch, Parts, View};
 use crate::nand::array::{self, Operation, Spot};
 use crate::nand::busy_time::Holder;

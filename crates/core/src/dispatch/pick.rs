@@ -3,7 +3,7 @@
 //! The scheduler chooses the transaction that leads a command. Dispatch chooses the ones that join it: the writes that
 //! fill the program, and the operations of other planes and dies. docs/model/timing.md has the rules.
 
-use super::pooled::has_ready_plane;
+use super::pool_writes::has_ready_plane;
 use super::{Binder, Parts, Picking, View};
 use crate::scheduler::RANKS;
 use crate::sim::id::{LunId, PlaneId, TransactionId};

@@ -12,7 +12,7 @@ use anyhow::Result;
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::time::Time;
 
-use super::own::{Own, earlier, later, us};
+use super::operations::{Own, earlier, later, us};
 use super::{OlderExplanation, OrderExplanation, Requested};
 use crate::timeline::{ps, read_timeline_in};
 

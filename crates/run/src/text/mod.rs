@@ -2,10 +2,10 @@
 //! escaped.
 
 pub mod explanation;
+mod latency;
 pub mod profile;
 pub mod seeds;
 pub mod summary;
-mod why;
 
 use floatgate_core::sim::text::escaped;
 use floatgate_report::number::grouped;

@@ -11,7 +11,7 @@ use floatgate_report::number::grouped;
 use floatgate_workload::quantity::readable;
 use floatgate_workload::synthetic::looks_like_job;
 
-use super::{Page, Table, decimals, leading_zeros, plural, rate, short, why};
+use super::{Page, Table, decimals, latency, leading_zeros, plural, rate, short};
 use crate::warnings::INTERRUPTED;
 
 /// Data about a run that its result does not have.
@@ -137,11 +137,11 @@ fn requests(page: &mut Page, summary: &Summary) {
 /// Writes the latency breakdown and the bottleneck.
 fn reasons(page: &mut Page, summary: &Summary) {
     let mut label = "time spent on";
-    for line in why::attribution(&summary.requests, summary.config.merges_blocks()) {
+    for line in latency::attribution(&summary.requests, summary.config.merges_blocks()) {
         page.line(label, line);
         label = "";
     }
-    if let Some(bottleneck) = why::bottleneck(&summary.bottleneck, summary.config.merges_blocks()) {
+    if let Some(bottleneck) = latency::bottleneck(&summary.bottleneck, summary.config.merges_blocks()) {
         page.line("limited by", bottleneck);
     }
 }

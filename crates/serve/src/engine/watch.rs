@@ -12,7 +12,7 @@ use floatgate_core::metrics::series::{Answered, Sample, Series, Width, Window};
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::time::Time;
 
-use super::watched::{ENDLESS, Watch};
+use super::monitor_data::{ENDLESS, Watch};
 use super::{Engine, Pace, Port, Waiting};
 use crate::clock::{Speed, Wall};
 use crate::lateness::Counts;

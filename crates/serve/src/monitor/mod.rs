@@ -9,9 +9,9 @@ pub mod control;
 pub mod frame;
 mod guard;
 mod latencies;
-mod patient;
 mod prometheus;
 mod slots;
+mod slow_client;
 mod web;
 
 use std::collections::VecDeque;

@@ -30,8 +30,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use super::control::{Command, carry_out, failed};
-use super::patient::Patient;
 use super::slots::{Slot, Slots};
+use super::slow_client::Patient;
 use super::{Shared, guard};
 
 const PAGE: &str = include_str!("../../assets/monitor.html");

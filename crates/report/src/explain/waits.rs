@@ -7,7 +7,7 @@ use anyhow::Result;
 use floatgate_core::sim::time::Time;
 use serde_json::Value;
 
-use super::own::{Own, Phase, Span, earlier, us};
+use super::operations::{Own, Phase, Span, earlier, us};
 use super::{
     Blocker, OperationExplanation, OrderExplanation, PhaseExplanation, Requested, TimelineExplanation, WaitExplanation,
     order,

@@ -65,7 +65,7 @@ impl DeviceSpec {
     }
 
     /// Reads the configuration, applies the overrides, and checks the result.
-    pub fn load(&self) -> Result<Chosen, ConfigError> {
+    pub fn load(&self) -> Result<LoadedDevice, ConfigError> {
         match &self.source {
             DeviceSource::Named(name) => match config::builtin(name) {
                 Some(device) => {
@@ -81,7 +81,7 @@ impl DeviceSpec {
         }
     }
 
-    fn load_text(&self, text: &str) -> Result<Chosen, ConfigError> {
+    fn load_text(&self, text: &str) -> Result<LoadedDevice, ConfigError> {
         if array::is_array(text) {
             return self.load_array(text);
         }
@@ -89,31 +89,31 @@ impl DeviceSpec {
         self.load_with(config::base_in(text), load)
     }
 
-    fn load_array(&self, text: &str) -> Result<Chosen, ConfigError> {
+    fn load_array(&self, text: &str) -> Result<LoadedDevice, ConfigError> {
         let load = |overrides: &[String]| array::from_toml(&self.makers, text, self.called(), overrides);
         let array = load(&self.overrides)?;
         let plain = if self.overrides.is_empty() { None } else { load(&[]).ok() };
         let plain_digest = plain.as_ref().unwrap_or(&array).digest();
         let (config, plain) = (array.as_one_ssd(), plain.map(|plain| plain.as_one_ssd()));
-        Ok(Chosen { spec: self.clone(), config, plain, array: Some(Box::new(array)), plain_digest, base: None })
+        Ok(LoadedDevice { spec: self.clone(), config, plain, array: Some(Box::new(array)), plain_digest, base: None })
     }
 
     fn load_with(
         &self,
         base: Option<String>,
         load: impl Fn(&[String]) -> Result<DeviceConfig, ConfigError>,
-    ) -> Result<Chosen, ConfigError> {
+    ) -> Result<LoadedDevice, ConfigError> {
         let config = load(&self.overrides)?;
         // If the file is invalid without the overrides, the digest is that of the device with overrides.
         let plain = if self.overrides.is_empty() { None } else { load(&[]).ok() };
         let plain_digest = plain.as_ref().unwrap_or(&config).digest();
-        Ok(Chosen { spec: self.clone(), config, plain, array: None, plain_digest, base })
+        Ok(LoadedDevice { spec: self.clone(), config, plain, array: None, plain_digest, base })
     }
 }
 
 /// Loaded device.
 #[derive(Clone, Debug)]
-pub struct Chosen {
+pub struct LoadedDevice {
     /// Specification of the device.
     pub spec: DeviceSpec,
     /// Configuration with overrides. For an array: an SSD with the flash of all members.
@@ -128,7 +128,7 @@ pub struct Chosen {
     pub base: Option<String>,
 }
 
-impl Chosen {
+impl LoadedDevice {
     /// Returns the digest of the device with overrides.
     pub fn digest(&self) -> String {
         self.array.as_ref().map_or_else(|| self.config.digest(), |array| array.digest())
