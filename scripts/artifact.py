@@ -121,7 +121,8 @@ def quick_studies(log: str) -> list[Item]:
 
 def studies(log: str) -> list[Item]:
     """Compare the page of each study, with its figures apart: another matplotlib draws other curves."""
-    found, items = ended(log), []
+    found = ended(log)
+    items = []
     for name in names():
         seconds = found.get(name, (0, {}))[0]
         pictures = changed(f"docs/studies/{name}-*.svg")

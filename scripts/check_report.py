@@ -96,7 +96,8 @@ def faults_of_figures(page: str) -> list[str]:
     requests = re.search(r"Measured: .*? of simulated time, ([\d,]+) requests", page, re.DOTALL)
     over_time = figures.get("throughput-over-time")
     if requests and over_time:
-        count, windows = int(requests[1].replace(",", "")), max(len(trace["x"]) for trace in over_time["data"])
+        count = int(requests[1].replace(",", ""))
+        windows = max(len(trace["x"]) for trace in over_time["data"])
         most = max(MIN_WINDOWS, count // REQUESTS_PER_WINDOW)
         if windows > most:
             faults.append(f"{count} requests are shown in {windows} windows, not in at most {most}")

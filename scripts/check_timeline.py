@@ -86,7 +86,9 @@ def slices_of(path: pathlib.Path) -> tuple[list[Slice], dict[int, perfetto.Track
     trace = perfetto.Trace()
     with gzip.open(path) as file:
         trace.ParseFromString(file.read())
-    texts, tracks, events = Texts(), {}, []
+    texts = Texts()
+    tracks = {}
+    events = []
     for packet in trace.packet:
         if packet.HasField("interned_data"):
             texts.add(packet.interned_data)
@@ -102,7 +104,8 @@ def slices_of(path: pathlib.Path) -> tuple[list[Slice], dict[int, perfetto.Track
             start, begun = open_slices[event.track_uuid].pop()
             expect(time > start, f"a slice of length {time - start}: {begun}")
         else:
-            start, begun = time, event
+            start = time
+            begun = event
         if event.type == perfetto.TrackEvent.TYPE_SLICE_BEGIN:
             expect(not open_slices[event.track_uuid], f"slices of a track overlap at {time}: {event}")
             open_slices[event.track_uuid].append((time, event))

@@ -71,7 +71,8 @@ class Device:
 
     def __init__(self, floatgate, place, use_loop, is_new):
         self.place, self.use_loop, self.processes, self.loop = place, use_loop, [], None
-        self.floatgate, self.has_failed = floatgate, False
+        self.floatgate = floatgate
+        self.has_failed = False
         self.mount, self.disk = place / "mnt", place / "nbd"
         socket = place / "ssd.sock"
         command = [floatgate, "serve", "tiny", *SIZE, "--no-delay", "--image", place / "flash.img"]
@@ -236,7 +237,9 @@ class Postgresql:
 
 def commit(database, device, first, delay, fail):
     """Commit until `fail` ended the device after `delay` seconds, and return the last acknowledged number."""
-    writer, last, end = database.writer(first), first - 1, None
+    writer = database.writer(first)
+    last = first - 1
+    end = None
     step = getattr(database, "next", None)
     for line in writer.stdout:
         last = int(line)
@@ -262,7 +265,10 @@ def check(numbers, acknowledged):
 
 
 def test(kind, floatgate, rounds, use_loop, seed):
-    choice, acknowledged, first, began = random.Random(seed), set(), 0, time.monotonic()
+    choice = random.Random(seed)
+    acknowledged = set()
+    first = 0
+    began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="floatgate-databases-", ignore_cleanup_errors=True) as name:
         place = pathlib.Path(name)
         place.chmod(0o755)

@@ -92,7 +92,9 @@ def _site_name(place):
 
 
 def _parted(text):
-    lines, fenced, before = [], False, ""
+    lines = []
+    fenced = False
+    before = ""
     for line in text.splitlines():
         if _FENCE.match(line):
             fenced = not fenced

@@ -82,11 +82,13 @@ def working(seed: int, transactions: int) -> Iterator[str]:
     rng = random.Random(f"work {seed}")
     yield SETTINGS
     for _ in range(transactions):
-        customer, kind = skewed(rng, CUSTOMERS), rng.random()
+        customer = skewed(rng, CUSTOMERS)
+        kind = rng.random()
         if kind < 0.5:
             yield "BEGIN;\n"
             for _ in range(rng.randint(1, 5)):
-                item, quantity = skewed(rng, ITEMS), rng.randint(1, 9)
+                item = skewed(rng, ITEMS)
+                quantity = rng.randint(1, 9)
                 yield f"UPDATE item SET stock = stock - {quantity} WHERE id = {item};\n"
                 note = text(rng, 20, 80)
                 columns = "orders(customer, item, quantity, note)"

@@ -176,7 +176,8 @@ def columns_in(page):
     found = []
     for row in re.findall(r"^\| (`.*) \|$", page, re.MULTILINE):
         cells = row.split(" | ")
-        names, meaning = re.findall(r"`(\w+)`", cells[0]), cells[-1]
+        names = re.findall(r"`(\w+)`", cells[0])
+        meaning = cells[-1]
         family = re.search(r"`([A-Z])` is ((?:`\w+`(?:, | or )?)+)", meaning)
         for name in names:
             parts = re.findall(r"`(\w+)`", family[2]) if family else []
@@ -207,7 +208,8 @@ def _docstring(text):
     if len(first) > WIDTH - 10 or rest:
         head, _, more = first.partition(". ")
         if more:
-            first, rest = head + ".", [more, *rest]
+            first = head + "."
+            rest = [more, *rest]
     return "\n\n".join([first, *(textwrap.fill(part, WIDTH - 4, break_on_hyphens=False) for part in rest)])
 
 
@@ -271,7 +273,8 @@ def main():
     check = parser.parse_args().check
     status = 0
     for name in (*MODULES, "columns"):
-        place, text = ROOT / "python/floatgate" / f"{name}.py", tables() if name == "columns" else module(name)
+        place = ROOT / "python/floatgate" / f"{name}.py"
+        text = tables() if name == "columns" else module(name)
         if check and place.read_text(encoding="utf-8") != text:
             print(f"{place} is outdated: run make bless", file=sys.stderr)
             status = 1

@@ -16,7 +16,8 @@ fuzz_target!(|bytes: &[u8]| {
     let overrides = [format!("mapping.scheme={scheme}"), "faults={}".to_owned()];
     let Ok(device) = config::load("tiny", &overrides) else { return };
     let Ok(new) = Device::new(device.clone(), Options::default()) else { return };
-    let (origin, mut good) = (Precondition { requested: String::new(), reached: Reached::default() }, Vec::new());
+    let origin = Precondition { requested: String::new(), reached: Reached::default() };
+    let mut good = Vec::new();
     let _ = new.save(&origin, &mut good);
     let head = 24 + u32::from_le_bytes([good[12], good[13], good[14], good[15]]) as usize;
     let forged = [&good[..head], bytes].concat();

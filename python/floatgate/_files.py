@@ -178,7 +178,8 @@ def batches(file: pq.ParquetFile, columns: list[str] | None = None) -> Iterator[
     OSError
         The file has fewer or more rows than its footer claims.
     """
-    claimed, rows = file.metadata.num_rows, 0
+    claimed = file.metadata.num_rows
+    rows = 0
     for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
         rows += batch.num_rows
         yield batch

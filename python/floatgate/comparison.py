@@ -217,7 +217,8 @@ class _Names:
     def add(self, label: str, run: Result) -> tuple[str, str]:
         """Name a run, and return its name and its summary."""
         wanted = f"{label}, seed {run.summary['seed']}"
-        name, number = wanted, 1
+        name = wanted
+        number = 1
         while name in self.runs:
             number += 1
             name = f"{wanted} ({number})"

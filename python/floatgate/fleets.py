@@ -328,7 +328,8 @@ def _row(task: _Task, kept: dict[str, Any], of: dict[str, Any] | None, seconds: 
 
 def _lifetime_days(config: dict[str, Any], erases_per_day: float) -> float | None:
     """Return endurance x blocks / erases per day."""
-    geometry, endurance = config["geometry"], config["nand"]["endurance"]
+    geometry = config["geometry"]
+    endurance = config["nand"]["endurance"]
     if not endurance or not erases_per_day:
         return None
     blocks = geometry["blocks"]

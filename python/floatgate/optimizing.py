@@ -297,7 +297,8 @@ def _study(store: str | os.PathLike[str] | None, said: dict[str, Any], sampler: 
             raise OutputError(f"cannot write to {store}: {error}") from error
     # Convert the specification to the representation in the journal.
     said = json.loads(json.dumps(said, default=str))
-    name, directions = "floatgate", list(said["objectives"].values())
+    name = "floatgate"
+    directions = list(said["objectives"].values())
     if storage is not None and name in optuna.get_all_study_names(storage):
         study = optuna.load_study(study_name=name, storage=storage)
         known = study.user_attrs.get("said", {})
@@ -336,7 +337,9 @@ def _search(
 ) -> None:
     """Choose batches of points and run them, until `trials` points are done."""
     done = sum(trial.state.is_finished() for trial in study.get_trials(deepcopy=False))
-    told, begun, before = _told(progress), time.monotonic(), done
+    told = _told(progress)
+    begun = time.monotonic()
+    before = done
     while done < trials:
         # Batches end at the same trials with and without an interruption, so that the same points are chosen.
         batch = min(said["batch"] - done % said["batch"], trials - done)

@@ -109,7 +109,8 @@ def _stairs(curve: dict[str, Any]) -> tuple[list[float], list[int]]:
     logarithmic axis, 0 is infinitely far away, and a sloping line from there would be horizontal at its upper end.
     """
     count = before = curve["requests"]
-    us, longer = [curve["us"][0]], [count]
+    us = [curve["us"][0]]
+    longer = [count]
     for time, left in zip(curve["us"], curve["longer"], strict=True):
         taken = before - left
         # The distribution has a point every 0.5% of the requests, and every tenth of the rest, apart from steps.
@@ -151,7 +152,8 @@ def _draw_cdf(ax: Axes, result: Result, operation: str, label: str, tail: bool, 
 
 def _draw_breakdowns(ax: Axes, breakdowns: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
     """Draw a bar per operation, and return the handles of its parts for a legend, by label."""
-    names, handles = list(breakdowns), {}
+    names = list(breakdowns)
+    handles = {}
     left = [0.0] * len(names)
     for (key, words), color in zip(_PARTS.items(), _COLORS, strict=True):
         widths = [breakdowns[name].get(key, 0.0) for name in names]
@@ -240,7 +242,8 @@ class ResultPlots:
         ax = _axes(ax, width=8)
         names = list(operations) if operations is not None else _operations(self._result)
         for index, name in enumerate(name for name in names if f"{name}_p99_us" in over.names):
-            color, count = f"C{index}", over[f"{name}_count"]
+            color = f"C{index}"
+            count = over[f"{name}_count"]
             mean, p99 = over[f"{name}_mean_us"], over[f"{name}_p99_us"]
             smooth, tail = over.smoothed(mean, count), over.smoothed(p99, count)
             ax.plot(over.x, smooth, color=color, linewidth=1.8, label=f"{name}, mean")

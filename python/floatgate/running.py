@@ -98,7 +98,8 @@ def run(
     """
     prepared = device if isinstance(device, Simulator) else None
     if isinstance(precondition, Simulator):
-        prepared, precondition = _of_other(precondition, device, attribution), None
+        prepared = _of_other(precondition, device, attribution)
+        precondition = None
     if prepared is not None:
         device, precondition, seed, attribution = _state(prepared, precondition, seed, attribution)
     device = device if isinstance(device, Device) else Device(device)  # type: ignore[arg-type] # not a simulator

@@ -15,7 +15,8 @@ class Hybrid:
     def __init__(self, scheme, count, pages, logs, options):
         self.scheme, self.pages, self.limits, self.window = scheme, pages, logs, options.get("hot_window", 0)
         stripe = {"data": 1} | options.get("stripe", {})
-        self.stripe, self.runs = stripe["data"], stripe.get("sequential", stripe["data"]) != stripe["data"]
+        self.stripe = stripe["data"]
+        self.runs = stripe.get("sequential", stripe["data"]) != stripe["data"]
         self.data = {number: set() for number in range(count + self.stripe)}
         self.logs = {kind: [] for kind in logs}  # Oldest first.
         self.home = {}

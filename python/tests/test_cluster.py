@@ -24,7 +24,8 @@ class Sloppy(fg.policies.Victim):
     """Chooses the block with the fewest valid units, and every second time another one."""
 
     def __init__(self, every=2):
-        self.every, self.asked = every, 0
+        self.every = every
+        self.asked = 0
 
     def choose(self, plane, blocks, clock):
         self.asked += 1

@@ -104,7 +104,8 @@ def test_throughput_matches_the_series(result):
     assert labels == ["write, windows", "write, moving average"]
     # No window is cut off.
     assert (ax.get_ylim()[0], ax.get_ylim()[1] > windows.max()) == (0, True)
-    smooth, width = ax.lines[1].get_ydata(), (series["end_ps"] - series["start_ps"]).to_numpy()
+    smooth = ax.lines[1].get_ydata()
+    width = (series["end_ps"] - series["start_ps"]).to_numpy()
     assert windows.min() <= smooth.min() <= smooth.max() <= windows.max()
     assert np.average(smooth, weights=width) == pytest.approx(np.average(windows, weights=width), rel=0.05)
 

@@ -386,7 +386,8 @@ def test_random_numbers_depend_on_the_seed():
 
 
 def test_blocks_are_read_only_columns_of_the_simulator():
-    kept, last = [], {}
+    kept = []
+    last = {}
 
     class Keeps(policies.Victim):
         def choose(self, plane, blocks, clock):
@@ -882,7 +883,8 @@ def test_c_functions_are_called_by_address():
 
 
 def test_other_threads_run_during_a_policy():
-    beats, ended = [], threading.Event()
+    beats = []
+    ended = threading.Event()
 
     def beat():
         while not ended.wait(0.002):

@@ -158,7 +158,8 @@ def test_the_comparison_equals_that_of_the_command(command, tmp_path):
             for seed in (1, 2)
         ]
     printed = command("compare", *(f"{victim}={victim}-1,{victim}-2" for victim in groups), "--json")
-    expected, found = json.loads(printed), fg.compare(groups).to_dict()
+    expected = json.loads(printed)
+    found = fg.compare(groups).to_dict()
     for comparison in (expected, found):
         for group in comparison["groups"]:
             group.pop("files")

@@ -161,7 +161,8 @@ def test_a_trace_lies_about_its_number_of_requests(claimed, tmp_path, bounded):
 def test_damaged_traces_are_errors(tmp_path, bounded):
     path = tmp_path / "trace.parquet"
     pq.write_table(volumes(), path)
-    content, refused = path.read_bytes(), 0
+    content = path.read_bytes()
+    refused = 0
     for seed in range(60):
         path.write_bytes(damaged(content, seed))
         try:

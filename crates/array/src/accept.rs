@@ -165,7 +165,8 @@ impl SsdArray {
     /// one with the fewest outstanding requests.
     #[inline]
     pub(crate) fn reader(&self, piece: &Piece) -> u32 {
-        let (row, copies) = (piece.row, self.layout.copies());
+        let row = piece.row;
+        let copies = self.layout.copies();
         if copies == 1 {
             return self.layout.data_member(row, piece.index, 0);
         }
@@ -183,7 +184,8 @@ impl SsdArray {
     fn send(&mut self, id: RequestId, request: &Request, member: u32, piece: &Piece) {
         self.requests[id].left += 1;
         self.next_serial();
-        let (lba, operation) = (self.layout.address(piece.row, piece.offset), request.operation);
+        let lba = self.layout.address(piece.row, piece.offset);
+        let operation = request.operation;
         let (placement, fua) = (request.placement, request.fua);
         let owner = Owner::Host(id).tag();
         if self.contents.is_some() && operation == Operation::Write {
@@ -206,7 +208,8 @@ impl SsdArray {
 
     /// Starts an operation for each chunk of a request to mirrors.
     fn enter_mirrored(&mut self, id: RequestId, request: &Request) {
-        let (request, mut done) = (&self.of_copies(request), 0);
+        let request = &self.of_copies(request);
+        let mut done = 0;
         while done < request.sectors {
             let Piece { row, index, offset, sectors } = self.piece(request, done);
             self.start(id, Kind::Write, Segment { row, lo: offset, hi: offset + sectors, first: index, last: index });

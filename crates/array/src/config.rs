@@ -355,7 +355,8 @@ impl ArrayConfig {
 
     /// Returns what is wrong with the failed members.
     fn wrong_failures(&self) -> Option<String> {
-        let (failed, count) = (&self.options.failed, self.members.len() as u32);
+        let failed = &self.options.failed;
+        let count = self.members.len() as u32;
         if let Some(member) = failed.iter().find(|member| **member >= count) {
             return Some(format!("there is no member {member}; members are 0 to {}", count - 1));
         }
@@ -467,7 +468,8 @@ fn rows(options: &ArrayOptions, members: &[DeviceConfig]) -> u64 {
 
 /// Returns the least common multiple.
 fn least_multiple(a: u64, b: u64) -> u64 {
-    let (mut divisor, mut rest) = (a, b);
+    let mut divisor = a;
+    let mut rest = b;
     while rest > 0 {
         (divisor, rest) = (rest, divisor % rest);
     }

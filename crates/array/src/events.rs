@@ -185,7 +185,8 @@ impl Ssd for SsdArray {
     }
 
     fn sample(&self, at: Time, into: &mut Sample) {
-        let (outstanding, mut members) = (into.outstanding, std::mem::take(&mut into.members));
+        let outstanding = into.outstanding;
+        let mut members = std::mem::take(&mut into.members);
         members.resize_with(self.members.len(), Sample::default);
         *into = Sample { outstanding, ..Sample::default() };
         for (member, sample) in self.members.iter().zip(&mut members) {

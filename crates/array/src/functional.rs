@@ -32,7 +32,8 @@ impl SsdArray {
     ) -> Result<Vec<Reached>, SourceError> {
         check_ends(sources)?;
         let before: Vec<_> = self.members.iter().map(|member| member.device.ftl().counters).collect();
-        let (mut turns, mut work) = (Turns::new(sources), 0);
+        let mut turns = Turns::new(sources);
+        let mut work = 0;
         while let Some(request) = turns.next_request()? {
             self.serve_now(&request);
             work += request.work();
@@ -152,7 +153,8 @@ impl SsdArray {
     ) -> Result<u64, SourceError> {
         check_prewrite_ends(sources)?;
         let units = || self.members.iter().map(|member| UnitSet::new(member.device.ftl().map.len()));
-        let (mut missing, mut work) = (units().collect::<Vec<_>>(), 0);
+        let mut missing = units().collect::<Vec<_>>();
+        let mut work = 0;
         for source in sources {
             let mut written: Vec<UnitSet> = units().collect();
             while let Some(request) = source.next_request()? {
@@ -165,7 +167,8 @@ impl SsdArray {
             }
         }
         let alive = (0..self.members.len()).filter(|number| !self.has_failed(*number)).collect::<Vec<_>>();
-        let (mut bytes, mut sum) = (0, Reached::default());
+        let mut bytes = 0;
+        let mut sum = Reached::default();
         for &number in &alive {
             let device = self.member_mut(number);
             let units = write_missing(device, &missing[number], how, &mut sum)

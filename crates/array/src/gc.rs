@@ -31,7 +31,8 @@ impl SsdArray {
     pub(crate) fn start_turns(&mut self) {
         let Some(turns) = &mut self.turns else { return };
         self.events += 1;
-        let (before, count) = (*turns, self.layout.members());
+        let before = *turns;
+        let count = self.layout.members();
         if !turns.start(self.now, count) {
             return;
         }
@@ -51,7 +52,8 @@ impl SsdArray {
             self.events += 1; // A request has replaced this turn by an earlier one.
             return;
         };
-        let (before, due) = (turns, self.due.first().0);
+        let before = turns;
+        let due = self.due.first().0;
         let waits = || self.members.iter().any(|member| member.device.waits_for_turn());
         let is_done = self.requests.is_empty() && due == Time::NEVER && !waits();
         turns.pass(self.now, self.layout.members(), (due.min(self.timers.first()), self.events), is_done);

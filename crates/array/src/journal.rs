@@ -259,7 +259,8 @@ impl SsdArray {
                 *self.journal.recovery.get_or_insert_default() += 1;
                 let id = self.begin(StripeOp::new(RequestId::NONE, Kind::Restore, segment, self.now));
                 for &index in &dead {
-                    let (member, data) = (layout.data_member(entry.row, index, 0), entry.data_of(index, lo, hi));
+                    let member = layout.data_member(entry.row, index, 0);
+                    let data = entry.data_of(index, lo, hi);
                     self.contents.iter_mut().for_each(|contents| contents.keep(id, member, data.clone()));
                 }
             }

@@ -33,7 +33,8 @@ impl Locks {
     pub fn enter(&mut self, operations: &mut Slab<u32, StripeOp>, id: u32) -> bool {
         let entered = operations[id];
         let [first, last] = &mut self.queues[queue_of(entered.row)];
-        let (mut other, mut before) = (*first, 0);
+        let mut other = *first;
+        let mut before = 0;
         while other != NONE {
             before += u32::from(operations[other].overlaps(&entered));
             other = operations[other].next;
@@ -51,7 +52,8 @@ impl Locks {
     pub fn leave(&mut self, operations: &mut Slab<u32, StripeOp>, id: u32, freed: &mut Vec<u32>) {
         let left = operations[id];
         let [first, last] = &mut self.queues[queue_of(left.row)];
-        let (mut before, mut at) = (NONE, *first);
+        let mut before = NONE;
+        let mut at = *first;
         while at != id {
             (before, at) = (at, operations[at].next);
         }

@@ -179,7 +179,8 @@ pub fn segments(layout: &Layout, row: u64, from: u64, to: u64) -> impl Iterator<
 
 /// Returns the parts of a request by stripe: the stripe, and the first sector and the end within its data.
 pub fn rows(layout: &Layout, request: &Request) -> impl Iterator<Item = (u64, u64, u64)> {
-    let (row_sectors, end) = (layout.row_sectors(), request.lba + u64::from(request.sectors));
+    let row_sectors = layout.row_sectors();
+    let end = request.lba + u64::from(request.sectors);
     let (first, last) = (request.lba / row_sectors, (end - 1) / row_sectors);
     let start = request.lba;
     (first..=last).map(move |row| {

@@ -194,7 +194,8 @@ impl SsdArray {
     /// block that is computed, divided by the speed of the engine.
     fn compute_time(&self, operation: &StripeOp) -> Time {
         let Some(speed) = self.config.options.xor.filter(|_| self.layout.copies() == 1) else { return Time::ZERO };
-        let (row, data) = (operation.row, self.layout.data());
+        let row = operation.row;
+        let data = self.layout.data();
         let failed = |index: &u32| !self.is_alive(self.layout.data_member(row, *index, 0), row);
         let parities = self.parities_alive(row).count() as u32;
         let blocks = match (operation.kind, operation.strategy) {

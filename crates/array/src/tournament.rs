@@ -52,10 +52,12 @@ mod tests {
     #[test]
     fn the_first_is_the_minimum() {
         for members in 2..20 {
-            let (mut tree, mut rng) = (Tournament::new(members), Rng::new(3, "tournament"));
+            let mut tree = Tournament::new(members);
+            let mut rng = Rng::new(3, "tournament");
             let mut times = vec![Time::NEVER; members as usize];
             for _ in 0..1000 {
-                let (member, at) = (rng.below(u64::from(members)) as u32, Time(rng.below(8)));
+                let member = rng.below(u64::from(members)) as u32;
+                let at = Time(rng.below(8));
                 times[member as usize] = at;
                 tree.set(member, at);
                 let expected = times.iter().copied().zip(0..).min().unwrap();

@@ -226,7 +226,8 @@ impl Bench {
 
     /// Reads all sectors.
     fn read_all(&mut self) -> Result<Vec<u32>, String> {
-        let (size, mut all) = (self.reference.sectors.len() as u64, Vec::new());
+        let size = self.reference.sectors.len() as u64;
+        let mut all = Vec::new();
         for lba in (0..size).step_by(96) {
             let sectors = (size - lba).min(96) as u32;
             self.submit(Request::new(self.array.now(), Operation::Read, lba, sectors));

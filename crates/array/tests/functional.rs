@@ -42,7 +42,8 @@ fn mapped(array: &SsdArray, member: usize) -> Vec<u32> {
 
 /// Draws requests in a third of the array. With `aligned`, each is in one chunk, and whole mapping units.
 fn requests(array: &SsdArray, seed: u64, count: u64, aligned: bool) -> Vec<Request> {
-    let (mut rng, sectors) = (Rng::new(seed, "array/functional"), array.config().logical_bytes() / 512);
+    let mut rng = Rng::new(seed, "array/functional");
+    let sectors = array.config().logical_bytes() / 512;
     let draw = |_| {
         let operation = match rng.below(12) {
             0 => Operation::Read,

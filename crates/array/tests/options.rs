@@ -25,7 +25,8 @@ fn steady(config: &ArrayConfig, seed: u64) -> SsdArray {
 
 /// Submits random requests of 4 to 64 KiB, a new one every `interval` on average, and returns all completions.
 fn run(array: &mut SsdArray, requests: u64, interval: Time, seed: u64, most: u64) -> Vec<Completion> {
-    let (mut rng, mut completions) = (Rng::new(seed, "array/options"), Vec::new());
+    let mut rng = Rng::new(seed, "array/options");
+    let mut completions = Vec::new();
     let sectors = array.config().logical_bytes() / 512;
     for _ in 0..requests {
         let at = array.now() + Time(rng.below(2 * interval.ps()));

@@ -35,7 +35,8 @@ fn steady(config: &ArrayConfig, options: Options) -> SsdArray {
 /// Serves random requests until the array is idle, with empty buffers and without unrecorded trims. Returns tag, start
 /// and finish of each, relative to the start of the call.
 fn serve(array: &mut SsdArray, seed: u64, requests: u64) -> Vec<(u64, u64, u64)> {
-    let (mut rng, start) = (Rng::new(seed, "array/state"), array.now());
+    let mut rng = Rng::new(seed, "array/state");
+    let start = array.now();
     let sectors = array.config().logical_bytes() / 512;
     let mut at = start;
     for tag in 0..requests {

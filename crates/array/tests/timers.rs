@@ -32,7 +32,8 @@ fn draw(rng: &mut Rng) -> ArrayConfig {
     let level = pick(rng, &["0", "1", "5", "6", "10"]);
     let count = if level == "10" { 4 } else { 3 + rng.below(3) + u64::from(level == "6") };
     let failed = if level != "0" && rng.below(4) == 0 { "failed = [1]\nrebuild = { rate = \"50MB/s\" }\n" } else { "" };
-    let (window, members) = (pick(rng, &TIMES), 1 + rng.below(count - 1));
+    let window = pick(rng, &TIMES);
+    let members = 1 + rng.below(count - 1);
     let options = format!(
         "level = {level}\nstripe = \"8KiB\"\ndevice = \"tiny\"\ncount = {count}\n{failed}\
          gc = {{ staggered = {{ window = \"{window}\", members = {members} }} }}"
@@ -122,7 +123,8 @@ fn run(seed: u64) -> Result<(), String> {
     let mut rng = Rng::new(seed, "array/timers");
     let array = SsdArray::new(draw(&mut rng), Options { seed, ..Options::default() })?;
     let mut bench = Bench { array, rng, seen: (0, 0, 0), quiet: 0, events: 0, completions: Vec::new() };
-    let (bursts, mut tag) = (1 + bench.rng.below(4), 0);
+    let bursts = 1 + bench.rng.below(4);
+    let mut tag = 0;
     for _ in 0..bursts {
         for _ in 0..bench.rng.below(150) {
             bench.submit(tag);

@@ -126,7 +126,8 @@ pub fn run(args: Args, makers: &Externals) -> anyhow::Result<()> {
 fn list(out: &mut impl Write, devices: &[Listed]) -> anyhow::Result<()> {
     let widest = devices.iter().map(|device| device.name.len()).max().unwrap_or(0);
     for Listed { name, description, logical_bytes, channels, chips, dies, planes, cell, .. } in devices {
-        let (size, cell) = (Size(*logical_bytes).to_string(), format!("{cell:?}").to_lowercase());
+        let size = Size(*logical_bytes).to_string();
+        let cell = format!("{cell:?}").to_lowercase();
         let array = format!("{channels}x{chips}x{dies}x{planes}");
         writeln!(out, "{name:widest$}  {size:>10}  {array:>9}  {cell}  {description}")?;
     }

@@ -82,7 +82,8 @@ fn reported(path: &Path) -> Result<String, Failure> {
         InspectedFile::Device(state) => device_lines(&mut page, &state, path)?,
         InspectedFile::Array(head, members) => {
             let ArrayHead { options, members: names, .. } = &head;
-            let (level, count) = (options.level, names.len());
+            let level = options.level;
+            let count = names.len();
             page.line("array", format!("{}, level {level} of {count} SSDs ({})", head.device, head.config_digest));
             origin(&mut page, &head.precondition, &head.floatgate, head.seed);
             page.line("size", size(path, members.iter().flatten().flat_map(|(_, sections)| sections)));

@@ -135,7 +135,8 @@ pub fn run(args: &VmArgs) -> Result<(), Failure> {
     session(&serve, &mut std::io::stderr(), silent, |server, config, interrupt| {
         let disk = args.disk(&directory, server, &serve);
         say(&welcome(config, &disk, accelerator, &serve));
-        let (command, files) = (args.run.as_deref(), &args.copy[..]);
+        let command = args.run.as_deref();
+        let files = &args.copy[..];
         let processors = args.cpus;
         let sector = config.host.sector_size.0 as u32;
         let machine = Machine { guest: &guest, accelerator, disk, sector, memory_mib, processors, command, files };

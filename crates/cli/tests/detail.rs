@@ -66,7 +66,9 @@ fn parquet_and_csv_hold_the_same() {
     let summary = summary(&parquet);
     let reported = &summary["requests"]["all"];
     assert_eq!(reported["count"], all.len() as u64);
-    let (mut latency, mut bytes, mut numbers) = (0u128, 0, Vec::new());
+    let mut latency = 0u128;
+    let mut bytes = 0;
+    let mut numbers = Vec::new();
     read_requests(&parquet.join("requests.parquet"), &mut |record| {
         latency += u128::from(record.latency().ps());
         bytes += record.sectors * 512;

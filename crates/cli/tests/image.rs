@@ -242,7 +242,8 @@ fn a_shutdown_keeps_all_data_and_the_result_reports_it() {
     let mut read = [0; 4096];
     client(&folder).read(8192, &mut read).unwrap();
     assert_eq!(read, [7; 4096]);
-    let (elsewhere, image) = (tempfile::tempdir().unwrap(), folder.path().join("ssd.img"));
+    let elsewhere = tempfile::tempdir().unwrap();
+    let image = folder.path().join("ssd.img");
     let second = Live::new(elsewhere.path(), &["--image", image.to_str().unwrap()]);
     assert!(second.said.contains("the image is in use by another server"), "{}", second.said);
     let result: Value = serde_json::from_slice(&live.end(Signal::INT).stdout).unwrap();

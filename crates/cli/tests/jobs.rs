@@ -129,7 +129,8 @@ fn clones_without_a_file_name_have_their_own_regions() {
     bench.file("shared.fio", &format!("[global]\nfilename=/dev/x\noffset_increment=10m\n{job}"));
     let [own, shared] = ["own.fio", "shared.fio"].map(|name| bench.json(&[name, "--precondition", "none"]));
     assert_eq!(own["requests"], shared["requests"]);
-    let (amplification, iops) = (&own["write_amplification"], &own["requests"]["all"]["iops"]);
+    let amplification = &own["write_amplification"];
+    let iops = &own["requests"]["all"]["iops"];
     assert_eq!((amplification, iops), (&shared["write_amplification"], &shared["requests"]["all"]["iops"]));
     assert_eq!((amplification.as_f64().unwrap() * 1e3).floor(), 1617.0);
     assert_eq!(iops.as_f64().unwrap().round(), 9318.0);

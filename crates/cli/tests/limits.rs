@@ -157,7 +157,8 @@ fn a_device_that_needs_too_much_memory_is_refused() {
         let output = shell.args(arguments).current_dir(bench.path("")).output().unwrap();
         (output.status.code(), common::stderr(&output))
     };
-    let (job, large) = ("rw=read number_ios=9", ["--set", "geometry.blocks=4000000"]);
+    let job = "rw=read number_ios=9";
+    let large = ["--set", "geometry.blocks=4000000"];
     for arguments in [
         &["run", "tiny", job][..],
         &["run", "tiny", job, "--precondition", "none"],

@@ -551,7 +551,8 @@ fn write_amplification_and_utilization_stay_within_bounds_after_the_ramp() {
             format!("capacity.spare={}", pick(&["0.4", "0.5"])),
             "geometry.chips=1".to_owned(),
         ];
-        let (seed, state) = (case.to_string(), pick(&["none", "fill"]));
+        let seed = case.to_string();
+        let state = pick(&["none", "fill"]);
         let overrides = overrides.iter().flat_map(|over| ["--set", over]);
         let arguments = [&job, "--seed", &seed, "--precondition", state].into_iter().chain(overrides);
         let summary = bench.json(&arguments.collect::<Vec<_>>());

@@ -76,7 +76,8 @@ fn a_guest_creates_writes_trims_and_checks_a_file_system() {
     assert!(bytes("write") >= 5 << 20 && count("flush") >= 2, "{}", summary["requests"]);
     // The device was full, so that all trimmed units were mapped. Write-zeroes requests also deallocate whole units:
     // ext4 sends them to initialize its tables in the background while the disk is mounted.
-    let (trimmed, most) = (trimmed(&summary) * 4096, bytes("trim") + bytes("write_zeroes"));
+    let trimmed = trimmed(&summary) * 4096;
+    let most = bytes("trim") + bytes("write_zeroes");
     assert!((40 << 20..=most).contains(&trimmed), "{trimmed} bytes of {most}, and {}", summary["requests"]);
 }
 
@@ -261,7 +262,8 @@ fn a_signal_gives_the_exit_status_of_shells() {
     let path = format!("{}:{}", directory.path().display(), std::env::var("PATH").unwrap());
     let guest = ["--accel", "tcg", "--no-delay", "--kernel", &kernel, "--initrd", &initrd, "--run", "true"];
     let endless = "rw=randwrite bs=32m norandommap=1 io_size=100t";
-    let (running, preparing) = ("guest: booting an emulated machine", "preconditioning the device: ");
+    let running = "guest: booting an emulated machine";
+    let preparing = "preconditioning the device: ";
     for (state, words, signal, status) in [
         ("none", running, Signal::TERM, 143),
         ("none", running, Signal::INT, 130),

@@ -57,7 +57,9 @@ fn work(config: &DeviceConfig) -> Time {
     let (units, per_unit) = (config.logical_units(), config.sectors_per_unit());
     (0..units as u32).for_each(|lpn| device.ftl_mut().write_whole(Lpn(lpn)));
     device.ftl_mut().seal();
-    let (mut rng, mut completions, requests) = (Rng::new(5, "contract"), Vec::new(), 4_000);
+    let mut rng = Rng::new(5, "contract");
+    let mut completions = Vec::new();
+    let requests = 4_000;
     for tag in 0..requests {
         let operation = if rng.below(3) == 0 { Operation::Read } else { Operation::Write };
         let lba = rng.below(units) * u64::from(per_unit);
@@ -91,7 +93,8 @@ pub fn mapping(config: &DeviceConfig) {
         .unwrap_or_else(|error| panic!("{name}: {error}"));
     let (units, per_unit) = (config.logical_units(), config.sectors_per_unit());
     let mut expected = vec![0; (units * u64::from(per_unit)) as usize];
-    let (mut rng, mut version) = (Rng::new(11, "contract"), 0);
+    let mut rng = Rng::new(11, "contract");
+    let mut version = 0;
     for _ in 0..4 * units {
         let (lpn, first) = (rng.below(units), rng.below(2) as u32 * (per_unit / 2));
         version += 1;
@@ -103,7 +106,8 @@ pub fn mapping(config: &DeviceConfig) {
     device.check_invariants().unwrap_or_else(|what| panic!("{name}, without time: {what}"));
     for tag in u64::from(version) + 1..u64::from(version) + 6_000 {
         let (lpn, count) = (rng.below(units), 1 + rng.below(4));
-        let (lpn, count) = (lpn.min(units - count), count as u32);
+        let lpn = lpn.min(units - count);
+        let count = count as u32;
         let first = rng.below(2) as u32 * (per_unit / 2);
         let (operation, lba, sectors) = match rng.below(8) {
             0 => (Operation::Trim, lpn * u64::from(per_unit), count * per_unit),
@@ -184,7 +188,9 @@ pub fn eviction(device: &DeviceConfig) {
     let units = device.buffer_units();
     let mut there: BTreeMap<u32, u32> = BTreeMap::new();
     let mut free: Vec<u32> = (0..units).collect();
-    let (mut rng, mut victims, mut taken) = (Rng::new(3, "contract"), Vec::new(), 0);
+    let mut rng = Rng::new(3, "contract");
+    let mut victims = Vec::new();
+    let mut taken = 0;
     for _ in 0..50_000 {
         let unit = rng.below(200) as u32;
         match (rng.below(8), there.get(&unit).copied()) {
@@ -351,7 +357,9 @@ pub fn trigger(device: &DeviceConfig) {
     let new = |seed| device.gc.trigger.build(device, seed).expect("defaults are valid");
     let (mut trigger, mut twin) = (new(7), new(7));
     let mut space = Space::new(device, 7, trigger.has_ages()).expect("defaults are valid");
-    let (mut rng, plane, mut asked) = (Rng::new(3, "contract"), PlaneId(0), 0);
+    let mut rng = Rng::new(3, "contract");
+    let plane = PlaneId(0);
+    let mut asked = 0;
     // With fewer free blocks, garbage collection starts without the trigger.
     let required = device.hard_threshold().max(space.reserve(plane, Role::Data));
     for clock in 0..20_000 {
@@ -381,7 +389,8 @@ pub fn temperature(device: &DeviceConfig) {
     let name = device.temperature.name();
     let new = |seed| device.temperature.build(device, seed).expect("defaults are valid");
     let (mut policy, mut twin) = (new(7), new(7));
-    let (mut rng, mut written) = (Rng::new(3, "contract"), vec![false; device.logical_units() as usize]);
+    let mut rng = Rng::new(3, "contract");
+    let mut written = vec![false; device.logical_units() as usize];
     for clock in 0..50_000 {
         // Half of the writes go to a tenth of the units.
         let range = if rng.below(2) == 0 { written.len() } else { written.len().div_ceil(10) };

@@ -43,8 +43,10 @@ fn device(name: &str, used: bool) -> Device {
 
 /// Runs `count` requests of `bytes`, and returns bytes and requests per second.
 fn rates(device: &mut Device, operation: Operation, bytes: u64, depth: u32, random: bool, count: u64) -> (f64, f64) {
-    let (sectors, places) = (bytes / 512, device.config().logical_bytes() / bytes);
-    let (mut rng, mut last) = (Rng::new(2, "requests"), 0);
+    let sectors = bytes / 512;
+    let places = device.config().logical_bytes() / bytes;
+    let mut rng = Rng::new(2, "requests");
+    let mut last = 0;
     let next = move || {
         last = if random { rng.below(places) } else { (last + 1) % places };
         Request::new(Time::ZERO, operation, last * sectors, sectors as u32)

@@ -49,7 +49,8 @@ fn serve(device: &mut Device, rng: &mut Rng, completions: &mut Vec<Completion>, 
             6..15 => Operation::Write,
             _ => Operation::Trim,
         };
-        let (at, length) = (device.now(), 8 * (1 + rng.below(4)));
+        let at = device.now();
+        let length = 8 * (1 + rng.below(4));
         let request = Request::new(at, operation, 8 * rng.below((sectors - length) / 8), length as u32);
         device.submit(at, Request { arrival: Time(at.0), ..request });
     }
@@ -71,7 +72,8 @@ fn serving_requests_allocates_nothing() {
         let mut device = build(device_config(overrides), Options::default());
         let units = device.ftl().map.len();
         common::fill(&mut device, units);
-        let (mut rng, mut completions) = (Rng::new(1, "allocation"), Vec::with_capacity(64));
+        let mut rng = Rng::new(1, "allocation");
+        let mut completions = Vec::with_capacity(64);
         serve(&mut device, &mut rng, &mut completions, 100_000);
         let erased = device.ftl().counters.blocks_erased;
         let before = ALLOCATIONS.load(Ordering::Relaxed);

@@ -22,7 +22,8 @@ fn device() -> Device {
 
 /// Performs one write and everything that it causes. Returns the latency of the write in picoseconds.
 fn write(device: &mut Device, unit: u64, count: u32) -> u64 {
-    let (at, request) = (device.now(), units(device, Operation::Write, unit, count));
+    let at = device.now();
+    let request = units(device, Operation::Write, unit, count);
     submit(device, at, request);
     let completions = drain(device);
     device.check_invariants().unwrap();

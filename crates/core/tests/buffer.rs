@@ -269,7 +269,8 @@ fn a_block_written_sequentially_is_evicted_next_for_any_request_size() {
         counts(&device).evictions.iter().sum::<u64>()
     };
     let in_steps_of = |step: u32| (0..64).step_by(step as usize).map(|at| (at.into(), step.min(64 - at))).collect();
-    let (whole, alone) = (8, 1);
+    let whole = 8;
+    let alone = 1;
     for step in [4, 8, 12, 20, 64] {
         let steps: Vec<(u64, u32)> = in_steps_of(step);
         assert_eq!(evicted(&steps), whole, "steps of {step} sectors");
@@ -287,7 +288,8 @@ fn a_block_written_sequentially_is_evicted_next_for_any_request_size() {
 /// Returns the rate of random writes with `depth` outstanding, in requests per second.
 fn rate(overrides: &[&str], depth: u32) -> f64 {
     let mut device = device(overrides);
-    let (count, mut rng) = (device.ftl().map.len(), Rng::new(1, "rate"));
+    let count = device.ftl().map.len();
+    let mut rng = Rng::new(1, "rate");
     fill(&mut device, count);
     let next = move || Request::new(Time::ZERO, Write, 8 * rng.below(u64::from(count)), 8);
     common::rate(&common::Load::closed(depth, 20_000, next).run(&mut device))

@@ -69,7 +69,8 @@ fn saturated_reads_have_the_period_of_the_closed_form() {
                         format!("bus.order={order}"),
                     ]
                 };
-                let (a, cells) = (cycles * 25_000, read * US);
+                let a = cycles * 25_000;
+                let cells = read * US;
                 let expected = [
                     if chips == 1 { a + cells + DATA } else { chips * DATA + (a + cells).max(chips * a) },
                     (chips * (a + DATA)).max(a + cells + DATA),
@@ -167,7 +168,8 @@ fn a_command_precedes_data_of_any_rank() {
 #[test]
 fn the_next_page_of_a_unit_is_a_command() {
     let spans = ["geometry.page_size=2KiB", "geometry.mapping_unit=4KiB", "bus.command_cycles.read=7"];
-    let (page, cells) = (DATA / 2, 25 * US);
+    let page = DATA / 2;
+    let cells = 25 * US;
     for (order, second) in ORDERS.into_iter().zip([2 * page, page]) {
         let mut device = channel(2, &[&spans[..], &[&format!("bus.order={order}")]].concat());
         submit(&mut device, Time::ZERO, request(Operation::Read, 0));

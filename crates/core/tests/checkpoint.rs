@@ -134,7 +134,8 @@ fn used(config: &DeviceConfig, writes: u64) -> (Device, Kept) {
     precondition(&mut device, Precondition::Fill, 1, &mut |_| true).expect("the device is filled");
     let mut flash = Kept::new(config);
     device.make_durable_with(|event, own| flash.apply(event, own)).expect("the device is idle");
-    let (mut rng, mut reported) = (Rng::new(1, "checkpoint"), floatgate_core::durability::flash::Outbox::default());
+    let mut rng = Rng::new(1, "checkpoint");
+    let mut reported = floatgate_core::durability::flash::Outbox::default();
     let (units, sectors) = (config.logical_units(), config.sectors_per_unit());
     for _ in 0..writes.div_ceil(32) {
         for _ in 0..32 {
@@ -275,7 +276,8 @@ fn parts_are_written_at_the_configured_interval() {
             device_config(&[PLANE[0], PLANE[1], PLANE[3], &format!("durability.checkpoint={interval}")]),
             Options::default(),
         );
-        let (mut rng, total) = (Rng::new(2, "cost"), 8000);
+        let mut rng = Rng::new(2, "cost");
+        let total = 8000;
         for _ in 0..total {
             let now = device.now();
             let lba = rng.below(device.config().logical_units()) * 8;

@@ -89,7 +89,8 @@ fn pages_that_arrive_together_start_together() {
     assert_eq!(ends(&["host.link_latency=3us"]), (latency + 2 * DATA + PROGRAM, latency + READ + 2 * DATA));
     // If the link has a bandwidth, the first page arrives 4.096 us before the second and is programmed alone. A read
     // requests both pages at once. On the link, the data of the second page follow those of the first.
-    let (page, apart) = (4_096_000, 2 * (DATA + PROGRAM));
+    let page = 4_096_000;
+    let apart = 2 * (DATA + PROGRAM);
     let bandwidth = ["host.link_bandwidth=1GB/s", "host.link_latency=3us"];
     assert_eq!(ends(&bandwidth), (latency + page + apart, latency + READ + 2 * DATA + page));
     assert_eq!(ends(&bandwidth[..1]), (page + apart, READ + 2 * DATA + page));
@@ -457,7 +458,8 @@ fn assert_sampled(overrides: &[&str], dies: u32, script: impl Fn(&Device) -> Vec
     // Planes that work together count once for their die.
     cells.sort_by_key(|slice| (slice.plane / planes, slice.start, slice.end));
     cells.dedup_by_key(|slice| (slice.plane / planes, slice.start, slice.end));
-    let (mut device, mut next) = (build(), script.iter().peekable());
+    let mut device = build();
+    let mut next = script.iter().peekable();
     for at in (0..end + 3 * US).step_by(1_234_567) {
         while let Some(&(when, request)) = next.next_if(|(when, _)| *when <= at) {
             submit(&mut device, Time(when), request);
@@ -641,7 +643,8 @@ fn alike(overrides: &[&str]) -> (Device, Vec<Slice>) {
     watch(&mut device);
     let mut rng = Rng::new(11, "alike");
     for tag in 0..400 {
-        let (now, unit) = (device.now(), 2 * rng.below(all / 2));
+        let now = device.now();
+        let unit = 2 * rng.below(all / 2);
         let request = write(&device, unit, 2);
         submit(&mut device, now, Request { tag, ..request });
         drain(&mut device);

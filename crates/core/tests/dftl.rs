@@ -30,7 +30,8 @@ fn device(options: &str) -> Device {
 
 /// Serves one request alone and returns its latency in picoseconds.
 fn latency(device: &mut Device, operation: Operation, unit: u64, count: u32) -> u64 {
-    let (at, request) = (device.now(), units(device, operation, unit, count));
+    let at = device.now();
+    let request = units(device, operation, unit, count);
     submit(device, at, request);
     let completions = drain(device);
     assert_eq!(completions.len(), 1);
@@ -96,7 +97,8 @@ fn misses_of_one_translation_page_share_its_read() {
 #[test]
 fn the_hit_ratio_under_uniform_reads_is_the_cached_share() {
     let mut device = device("cache = \"24KiB\"");
-    let (mut rng, total) = (Rng::new(3, "uniform"), u64::from(device.ftl().map.len()));
+    let mut rng = Rng::new(3, "uniform");
+    let total = u64::from(device.ftl().map.len());
     let cached = 3072;
     let mut model: Vec<u64> = Vec::new();
     let (mut expected, mut warm) = (0, 0);
@@ -153,9 +155,11 @@ fn a_scan_misses_every_entry_and_reads_a_translation_page_for_each() {
 fn overwrites(options: &str) -> (floatgate_core::metrics::counters::Counters, Device) {
     let mut device = device(options);
     let before = device.ftl().counters;
-    let (mut rng, total) = (Rng::new(9, "overwrites"), u64::from(device.ftl().map.len()));
+    let mut rng = Rng::new(9, "overwrites");
+    let total = u64::from(device.ftl().map.len());
     for _ in 0..8_000 {
-        let (at, request) = (device.now(), units(&device, Operation::Write, rng.below(total), 1));
+        let at = device.now();
+        let request = units(&device, Operation::Write, rng.below(total), 1);
         submit(&mut device, at, request);
         while device.outstanding() >= 8 {
             device.advance_to(device.next_event_time().unwrap());
@@ -250,7 +254,8 @@ fn a_program_in_slc_mode_fills_one_page_of_each_wordline() {
     let pages = [&native, &device].map(|device| device.ftl().scheme().translation_pages());
     // There are 12,672 entries. A page of 4 KiB holds 1,024 of them, and three pages hold 3,072.
     assert_eq!(pages, [5, 13]);
-    let (before, units) = (device.ftl().counters, 3 * 1024);
+    let before = device.ftl().counters;
+    let units = 3 * 1024;
     assert_eq!(latency(&mut device, Operation::Write, 0, 1), (SLC_READ + PAGE) + (3 * PAGE + PROGRAM));
     let written = latency(&mut device, Operation::Write, units, 1);
     assert_eq!(written, (SLC_READ + PAGE) + (PAGE + SLC_PROGRAM) + (SLC_READ + PAGE) + (3 * PAGE + PROGRAM));
@@ -269,7 +274,8 @@ fn blocks_of_the_map_hold_a_page_of_each_wordline_and_change_their_mode() {
     // 10,137 units of 16,896 take 634 translation pages of 16 entries, 159 in each of four planes. With a quarter more,
     // they take 4 blocks of 66 pages or 10 of 22, and two more blocks are added.
     assert_eq!((native.map_blocks(), device.config().map_blocks()), (4 + 2, 10 + 2));
-    let (mut rng, total) = (Rng::new(5, "cells"), u64::from(device.ftl().map.len()));
+    let mut rng = Rng::new(5, "cells");
+    let total = u64::from(device.ftl().map.len());
     let mut held = std::collections::BTreeSet::new();
     let mut modes = vec![[false; 2]; device.ftl().blocks.all().len()];
     for _ in 0..12_000 {

@@ -82,7 +82,8 @@ fn in_flash(device: &Device) -> Versions {
     let config = device.config();
     let sum = |versions: &[u32]| versions.iter().map(|&version| u64::from(version)).sum::<u64>();
     for place in (0..config.total_blocks() * config.units_per_block()).map(Ppn) {
-        let (owner, held) = (device.ftl().map.owner(place), media.read(place));
+        let owner = device.ftl().map.owner(place);
+        let held = media.read(place);
         if owner < UNITS && sum(held) > sum(&found[owner as usize]) {
             found[owner as usize].copy_from_slice(held);
         }
@@ -100,7 +101,8 @@ fn cut(device: &Device, host: &Host, what: &str) -> usize {
         let [held, promised, completed, submitted] =
             [&flash, &host.promised, &host.completed, &host.submitted].map(|versions| &versions[unit]);
         for sector in 0..SECTORS {
-            let (version, lba) = (held[sector], (unit * SECTORS + sector) as u64);
+            let version = held[sector];
+            let lba = (unit * SECTORS + sector) as u64;
             let write = &host.requests[version as usize];
             let is_its = version == 0 || (lba >= write.lba && lba < write.lba + u64::from(write.sectors));
             assert!(is_its, "{what}: sector {lba} holds version {version} of another sector");

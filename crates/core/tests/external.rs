@@ -524,7 +524,8 @@ fn a_device_is_saved_without_its_scheduler() {
     let config = config(&[], "scheduler", &external("last"));
     let (device, done) = work(config.clone());
     done.unwrap();
-    let (origin, mut saved) = (SavedFrom { requested: String::new(), reached: Reached::default() }, Vec::new());
+    let origin = SavedFrom { requested: String::new(), reached: Reached::default() };
+    let mut saved = Vec::new();
     device.save(&origin, &mut saved).unwrap();
     let (loaded, _) = Device::load(config, Options::default(), &saved[..]).unwrap();
     loaded.check_invariants().unwrap();

@@ -267,7 +267,8 @@ fn failed_translation_blocks_find_pages_for_their_evacuation() {
     for seed in 0..300 {
         let config = device_config(&[&shape[..], &["capacity.logical=680KiB", scheme, faults]].concat());
         let mut device = build(config, Options { seed, ..Options::default() });
-        let (units, mut answered) = (device.config().logical_units(), 0);
+        let units = device.config().logical_units();
+        let mut answered = 0;
         for tag in 1..=1500 {
             let write = Request { tag, ..common::units(&device, Operation::Write, tag * 7919 % units, 1) };
             let now = device.now();

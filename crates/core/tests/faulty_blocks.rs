@@ -34,7 +34,8 @@ fn device(scheme: &str, more: &[&str]) -> Device {
 
 /// Performs a request and everything that it causes. Returns its latency in picoseconds, and its status.
 fn perform(device: &mut Device, operation: Operation, unit: u64, count: u32) -> (u64, Status) {
-    let (at, request) = (device.now(), units(device, operation, unit, count));
+    let at = device.now();
+    let request = units(device, operation, unit, count);
     submit(device, at, request);
     let completions = drain(device);
     device.check_invariants().unwrap();
@@ -189,7 +190,8 @@ fn a_block_whose_summary_fails_keeps_its_data() {
         write(&mut device, 0, data);
         assert_eq!(device.ftl().counters.faults.programs_failed, 1, "{scheme}");
         assert_eq!(perform(&mut device, Operation::Read, 0, data).1, Status::Ok);
-        let (origin, mut bytes) = (Precondition { requested: String::new(), reached: Reached::default() }, Vec::new());
+        let origin = Precondition { requested: String::new(), reached: Reached::default() };
+        let mut bytes = Vec::new();
         device.save(&origin, &mut bytes).unwrap();
         let options = Options { verify: true, ..Options::default() };
         let (mut device, _) = Device::load(device.config().clone(), options, &bytes[..]).unwrap();
@@ -225,7 +227,8 @@ fn a_device_is_read_only_when_too_few_blocks_are_left() {
             fill(&mut device, all);
             for failure in 0..spare {
                 fail(&mut device, "program 0");
-                let (mut unit, before) = (failure, device.ftl().counters.faults.programs_failed);
+                let mut unit = failure;
+                let before = device.ftl().counters.faults.programs_failed;
                 while device.ftl().counters.faults.programs_failed == before {
                     write(&mut device, unit, 1);
                     unit = (unit + UNITS + 1) % u64::from(all);

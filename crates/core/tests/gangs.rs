@@ -225,10 +225,12 @@ fn a_fused_partial_write_transfers_only_the_new_sectors() {
     let quarter = Request { tag: 1, ..Request::new(Time::ZERO, Operation::Write, 0, 8) };
     assert_eq!(play(&mut device, &[(0, quarter)]), [(1, READ + DATA / 4 + PROGRAM)]);
     // A read of the sectors that it keeps waits for its end. A write of the whole page is a program.
-    let (start, rest) = (device.now().0, Request { tag: 2, ..Request::new(Time::ZERO, Operation::Read, 8, 8) });
+    let start = device.now().0;
+    let rest = Request { tag: 2, ..Request::new(Time::ZERO, Operation::Read, 8, 8) };
     let ends = play(&mut device, &[(start, quarter), (start + US, rest)]);
     assert_eq!(ends, [(1, start + READ + DATA / 4 + PROGRAM), (2, start + READ + DATA / 4 + PROGRAM)]);
-    let (start, whole) = (device.now().0, write(&device, 0, 1));
+    let start = device.now().0;
+    let whole = write(&device, 0, 1);
     assert_eq!(play(&mut device, &[(start, whole)]), [(0, start + WRITTEN)]);
     // With command cycles, and a channel that another package uses when the sectors are due.
     let cycles = "bus.command_cycles={ read = 7, program = 8, erase = 5 }";
@@ -325,7 +327,8 @@ fn garbage_collection_copies_between_packages_in_the_time_of_a_transfer() {
         ]);
         let mut units = (0..).step_by(8).map(|first| (first..first + 8).map(Lpn));
         let mut block = |plane: u32, invalid: usize| {
-            let (units, ftl) = (units.next().expect("more units"), device.ftl_mut());
+            let units = units.next().expect("more units");
+            let ftl = device.ftl_mut();
             units.clone().for_each(|unit| ftl.write_to(PlaneId(plane), unit));
             units.take(invalid).for_each(|unit| ftl.trim(unit));
         };

@@ -42,7 +42,8 @@ fn filled(scheme: &str) -> Device {
 
 /// Performs a request and everything that it causes. Returns its latency in picoseconds.
 fn perform(device: &mut Device, operation: Operation, unit: u64, count: u32) -> u64 {
-    let (at, request) = (device.now(), units(device, operation, unit, count));
+    let at = device.now();
+    let request = units(device, operation, unit, count);
     submit(device, at, request);
     let completions = drain(device);
     device.check_invariants().unwrap();
@@ -184,7 +185,8 @@ fn before_full_merge(blocks: u64) -> (Device, u64) {
     // The planes give blocks in turn. The first one after that of the second log block is the first target.
     let mut target = plane_of(&device, 10 * UNITS + 1);
     let victim = plane_of(&device, 1);
-    let (mut now, mut idle_at) = (0, [0; 4]);
+    let mut now = 0;
+    let mut idle_at = [0; 4];
     for block in 0..blocks {
         target = AFTER[target];
         for offset in 0..UNITS {
@@ -306,7 +308,8 @@ fn write_all(device: &mut Device, rounds: u32, count: u32, depth: usize) {
             device.advance_to(device.next_event_time().unwrap());
             device.take_completions(&mut completions);
         }
-        let (at, request) = (device.now(), units(device, Operation::Write, first.into(), count.min(all - first)));
+        let at = device.now();
+        let request = units(device, Operation::Write, first.into(), count.min(all - first));
         submit(device, at, request);
     }
     drain(device);

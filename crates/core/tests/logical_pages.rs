@@ -22,7 +22,8 @@ fn packages(overrides: &[&str]) -> Device {
 
 /// Returns the duration of a request for whole units.
 fn takes(device: &mut Device, operation: Operation, first: u64, count: u32) -> u64 {
-    let (start, request) = (device.now(), units(device, operation, first, count));
+    let start = device.now();
+    let request = units(device, operation, first, count);
     submit(device, start, request);
     (drain(device)[0].finish - start).0
 }
@@ -118,7 +119,8 @@ fn an_eviction_takes_the_dirty_units_of_its_logical_page_along() {
     let mut device = buffered(&["buffer.capacity=16KiB"]);
     let before = work(&device);
     for unit in [4, 6, 16, 20, 24] {
-        let (now, request) = (device.now(), units(&device, Operation::Write, unit, 1));
+        let now = device.now();
+        let request = units(&device, Operation::Write, unit, 1);
         submit(&mut device, now, request);
         drain(&mut device);
     }
@@ -156,7 +158,8 @@ fn the_last_logical_page_may_be_smaller() {
 fn writes_without_time_rewrite_logical_pages_too() {
     let set = ["geometry.logical_page=16KiB", "geometry.blocks=16", "gc.soft_threshold=2", "capacity.spare=0.5"];
     let (mut timed, mut functional) = (packages(&set), packages(&set));
-    let (count, mut rng) = (timed.config().logical_units(), Rng::new(1, "logical"));
+    let count = timed.config().logical_units();
+    let mut rng = Rng::new(1, "logical");
     for device in [&mut timed, &mut functional] {
         fill(device, count as u32);
     }
@@ -214,7 +217,9 @@ fn mean_latency(unit: &str, sectors: u32, batch: u64) -> f64 {
     let mut device = common::device(&base);
     let (units, pages) = (device.config().logical_units(), device.config().logical_bytes() / 512);
     fill(&mut device, units as u32);
-    let (mut rng, mut at, mut count) = (Rng::new(1, "tpc-c"), Time::ZERO, 0);
+    let mut rng = Rng::new(1, "tpc-c");
+    let mut at = Time::ZERO;
+    let mut count = 0;
     let next = move || {
         if count % batch == 0 {
             at += Time((rng.exponential(batch as f64 / 300.0) * 1e12) as u64);

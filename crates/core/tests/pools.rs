@@ -159,7 +159,8 @@ fn writes_of_a_pool_wait_for_the_planes_with_an_active_block() {
 fn the_next_active_block_is_opened_in_the_plane_with_the_most_free_blocks() {
     let mut device = pools("\"device\"", &["geometry.planes=1", "allocation.dynamic.active_blocks=1"]);
     let write = |device: &mut Device, first: u64| {
-        let (now, request) = (device.now(), units(device, Write, first, 64));
+        let now = device.now();
+        let request = units(device, Write, first, 64);
         submit(device, now, request);
         let half = now + Time(32 * (DATA + PROGRAM));
         device.advance_to(half);
@@ -181,10 +182,12 @@ fn a_pool_has_at_most_its_number_of_active_blocks() {
             let small = ["geometry.blocks=24", "geometry.pages=16", "gc.soft_threshold=3", &limit, collected];
             let mut device = pools(scope, &small);
             let (units, per_pool) = (device.config().logical_units(), 8 / device.ftl().allocation.pools());
-            let (mut rng, mut most) = (Rng::new(3, "active"), 0);
+            let mut rng = Rng::new(3, "active");
+            let mut most = 0;
             fill(&mut device, units as u32);
             for _ in 0..4 * units {
-                let (now, request) = (device.now(), common::units(&device, Write, rng.below(units), 1));
+                let now = device.now();
+                let request = common::units(&device, Write, rng.below(units), 1);
                 submit(&mut device, now, request);
                 while device.outstanding() >= 32 {
                     let next = device.next_event_time().expect("requests are outstanding");

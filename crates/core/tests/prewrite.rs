@@ -17,7 +17,8 @@ const UNIT: u64 = 8;
 
 /// Returns a source of operations on units: operation, first unit, number of units.
 fn source(script: &[(Operation, u64, u64)]) -> Box<dyn Source> {
-    let (script, mut done) = (script.to_vec(), 0);
+    let script = script.to_vec();
+    let mut done = 0;
     let count = script.len() as u64;
     let next = move || {
         let (operation, first, units) = script[done];

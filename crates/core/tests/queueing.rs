@@ -210,7 +210,8 @@ fn one_chip_with_poisson_arrivals_matches_m_d_1() {
             "bus.transfer_spare=true",
         ]);
         common::fill(&mut device, 1024);
-        let (mut rng, mut at) = (Rng::new(7, "arrivals"), 0.0);
+        let mut rng = Rng::new(7, "arrivals");
+        let mut at = 0.0;
         let requests = Load::open(3_000_000, move || {
             at += rng.exponential(SERVICE_US * 1e6 / load);
             Request::new(Time(at as u64), Operation::Read, rng.below(1024) * SECTORS, SECTORS as u32)

@@ -96,7 +96,8 @@ fn random_request(rng: &mut Rng, device: &Device, tag: u64) -> Request {
 
 /// Serves random requests. Returns tag, start and finish of each, relative to the start of the call.
 fn serve(device: &mut Device, seed: u64, requests: u64) -> Vec<(u64, u64, u64)> {
-    let (mut rng, start) = (Rng::new(seed, "state"), device.now());
+    let mut rng = Rng::new(seed, "state");
+    let start = device.now();
     let mut at = start;
     for tag in 0..requests {
         let request = random_request(&mut rng, device, tag + 1);
@@ -122,7 +123,8 @@ fn rest(device: &mut Device) {
 /// Returns a device after writes in functional and in timed mode.
 fn used(config: &DeviceConfig, options: Options) -> Device {
     let mut device = build(config.clone(), options);
-    let (units, mut rng) = (config.logical_units(), Rng::new(options.seed, "state/used"));
+    let units = config.logical_units();
+    let mut rng = Rng::new(options.seed, "state/used");
     fill(&mut device, (units * 3 / 4) as u32);
     for tag in 0..2 * units {
         let request = random_request(&mut rng, &device, tag as u32 as u64);

@@ -82,7 +82,8 @@ fn hot_units(config: &DeviceConfig) -> u32 {
 
 /// Returns the counts of the steady state when a fifth of the units receives four fifths of the writes.
 fn steady(config: DeviceConfig) -> (Counters, Vec<ClassCounts>) {
-    let (units, hot) = (config.logical_units(), u64::from(hot_units(&config)));
+    let units = config.logical_units();
+    let hot = u64::from(hot_units(&config));
     let mut device = build(config, Options::default());
     let ftl = device.ftl_mut();
     let mut rng = Rng::new(1, "temperature");

@@ -54,7 +54,8 @@ fn unloaded_latencies_are_the_sums_of_their_phases() {
         let bare = bare.map(str::to_owned);
         let config = load(name, &bare).unwrap_or_else(|error| panic!("{name}: {error}"));
         let mut device = build(config.clone(), Options::default());
-        let (unit, page) = (config.unit_bytes(), config.geometry.page_size.0);
+        let unit = config.unit_bytes();
+        let page = config.geometry.page_size.0;
         let ends = 2 * config.host.link_latency.0;
 
         // The first page of an empty device is the first of a block: type 0. A host write of one unit fills a page

@@ -182,7 +182,8 @@ fn closure(packages: &[String], direct: &BTreeMap<&str, Vec<&str>>) -> Vec<Strin
 fn direct(reported: &str) -> BTreeMap<&str, Vec<&str>> {
     let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut package = "";
-    let (mut is_settled, mut alternative_follows) = (true, false);
+    let mut is_settled = true;
+    let mut alternative_follows = false;
     for line in reported.lines() {
         let Some(indented) = line.strip_prefix(' ') else {
             package = line;

@@ -128,7 +128,8 @@ pub struct Read<'a>(pub &'a RecordBatch);
 impl Read<'_> {
     fn column(&self, name: &str, kind: &DataType) -> Result<&ArrayRef> {
         let column = self.0.column_by_name(name).with_context(|| format!("the table has no column {name}"))?;
-        let (found, wanted) = (column.data_type(), kind);
+        let found = column.data_type();
+        let wanted = kind;
         let is_list =
             matches!((found, wanted), (DataType::List(f), DataType::List(_)) if *f.data_type() == DataType::Float64);
         anyhow::ensure!(found == wanted || is_list, "the column {name} has the type {found}, not {wanted}");

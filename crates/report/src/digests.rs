@@ -73,7 +73,8 @@ impl Hasher {
 /// Returns the size and digest of a file. At most `max_bytes` bytes are read, because the file may be endless.
 fn content_of(path: &Path, max_bytes: u64) -> io::Result<Content> {
     let mut file = File::open(path)?.take(max_bytes);
-    let (mut hasher, mut buffer) = (Hasher::default(), vec![0; BUFFER]);
+    let mut hasher = Hasher::default();
+    let mut buffer = vec![0; BUFFER];
     loop {
         match file.read(&mut buffer)? {
             0 => return Ok(hasher.content()),
@@ -180,7 +181,8 @@ impl Checked {
 
     fn compare(&self, path: &Path, content: impl FnOnce(&Content) -> Result<Content>) -> Result<()> {
         let Some(digests) = &self.digests else { return Ok(()) };
-        let (name, place) = (path.file_name().unwrap_or_default().to_string_lossy(), self.place());
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let place = self.place();
         let Some(known) = digests.files.get(name.as_ref()) else {
             bail!("{} is not listed as a file of this result in {place}; run the simulation again", path.display())
         };

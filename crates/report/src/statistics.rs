@@ -117,7 +117,8 @@ pub fn holm(probabilities: &[f64]) -> Vec<Corrected> {
     let mut order: Vec<usize> = (0..count).collect();
     order.sort_by(|one, other| probabilities[*one].total_cmp(&probabilities[*other]));
     let mut corrected = vec![Corrected { p: 1.0, significance: alpha }; count];
-    let (mut least, mut significance) = (0.0f64, alpha / count.max(1) as f64);
+    let mut least = 0.0f64;
+    let mut significance = alpha / count.max(1) as f64;
     for (rank, index) in order.into_iter().enumerate() {
         let tests = (count - rank) as f64;
         // After the first test that is not significant, none is, and the level stays.

@@ -103,7 +103,8 @@ impl Detail {
 
     fn full_timeline(&self) -> Option<String> {
         let full_at = self.timeline.as_ref()?.full_at()?;
-        let (mib, ms) = (SIZE_LIMIT >> 20, full_at.as_s() * 1e3);
+        let mib = SIZE_LIMIT >> 20;
+        let ms = full_at.as_s() * 1e3;
         Some(format!(
             "timeline.pftrace.gz ends at {ms:.3} ms of simulated time, where it reached its limit of {mib} MiB; to get \
              another part of the run, give its span, such as --timeline={:.0}ms..{:.0}ms",
@@ -129,7 +130,8 @@ impl Detail {
 /// Returns a warning if the limit of windows of fixed length was reached before the end of the run.
 pub fn windows_warning(series: &Series, elapsed: Time) -> Option<String> {
     let full_at = series.full_at()?;
-    let (ms, width) = (full_at.as_s() * 1e3, Duration(round(elapsed.ps().div_ceil(MAX_FIXED))));
+    let ms = full_at.as_s() * 1e3;
+    let width = Duration(round(elapsed.ps().div_ceil(MAX_FIXED)));
     Some(format!(
         "series.parquet ends at {ms:.6} ms of simulated time, where it reached its limit of {} windows; for the whole \
          run, use longer windows, such as --series={width}, or --series without a length",

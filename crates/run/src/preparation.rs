@@ -175,7 +175,8 @@ pub(crate) fn prewrite(
     frontend.begin("prewriting");
     let workload = concurrent::open(&spec.workloads, traces, ssd.config(), spec.seed);
     let mut workload = workload.map_err(|failure| unless_ended(failure, frontend))?;
-    let (sources, on_progress) = (&mut workload.sources, &mut shares(frontend));
+    let sources = &mut workload.sources;
+    let on_progress = &mut shares(frontend);
     let written = match ssd {
         AnySsd::Device(device) => {
             let bytes = device.config().unit_bytes();

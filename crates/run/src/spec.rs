@@ -285,7 +285,8 @@ impl RunSpec {
         if given.is_empty() || texts.any(workload::is_trace) {
             return Ok(());
         }
-        let (verb, options) = (if given.len() == 1 { "is" } else { "are" }, given.join(", "));
+        let verb = if given.len() == 1 { "is" } else { "are" };
+        let options = given.join(", ");
         let jobs = self.workloads.join("`, `");
         Err(Failure::mistake(format!("{options} {verb} for traces, and the workload is a job: `{jobs}`")))
     }

@@ -249,7 +249,8 @@ mod tests {
             changes in proptest::collection::vec((0..5_000_000_u64, 1..1_000_000_u64), 1..12)
         ) {
             let mut clock = Clock::new(Wall(77), Speed::default());
-            let (mut now, mut time) = (Wall(77), Time::ZERO);
+            let mut now = Wall(77);
+            let mut time = Time::ZERO;
             // Upper limit of simulated time, without any rounding, in units of a millionth of a picosecond.
             let mut most = 0u128;
             let mut speed = 10_000u64;

@@ -722,7 +722,8 @@ impl Engine {
         }
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.resize(headroom + request.bytes() as usize, 0);
-        let (offset, into) = (request.lba * SECTOR, &mut bytes[headroom..]);
+        let offset = request.lba * SECTOR;
+        let into = &mut bytes[headroom..];
         match (&mut self.kept, &self.device) {
             (Kept::Apart(payload), _) => payload.read(offset, into)?,
             (Kept::InFlash(store, _), AnySsd::Device(device)) => {

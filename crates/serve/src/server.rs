@@ -192,10 +192,13 @@ impl Server {
                 vhost_user.is_some().then(|| add(vhost::frontend::VHOST_USER, self.costs.vhost_user)).transpose()?;
             (nbd_port, vhost_port)
         };
-        let (spin, disk) = (self.calibration.spin, disk_of(&export, queues));
+        let spin = self.calibration.spin;
+        let disk = disk_of(&export, queues);
         if let (Some((port, bell)), _) = &ports {
             let (engine, bell, stop) = (Arc::clone(&self.engine), Arc::clone(bell), Arc::clone(&self.stop));
-            let (listeners, port, ringer) = (nbd, *port, Arc::clone(&bell));
+            let listeners = nbd;
+            let port = *port;
+            let ringer = Arc::clone(&bell);
             let parts = nbd::frontend::Parts { engine, port, export, listeners, bell, stop, spin, idle_limit };
             let mut frontend = nbd::frontend::Frontend::new(parts);
             frontend.enter_clients(self.roster.clone());
@@ -203,7 +206,9 @@ impl Server {
         }
         if let (_, Some((port, bell))) = &ports {
             let (engine, bell, stop) = (Arc::clone(&self.engine), Arc::clone(bell), Arc::clone(&self.stop));
-            let (listener, port, ringer) = (vhost_user, *port, Arc::clone(&bell));
+            let listener = vhost_user;
+            let port = *port;
+            let ringer = Arc::clone(&bell);
             let parts = vhost::frontend::Parts { engine, port, disk, listener, bell, stop, spin, idle_limit };
             let mut frontend = vhost::frontend::Frontend::new(parts);
             frontend.enter_clients(self.roster.clone());

@@ -392,7 +392,8 @@ fn no_damage_of_a_member_gives_a_wrong_answer() {
         let folder = tempfile::tempdir().unwrap();
         let (config, truth) = written(&folder.path().join("old"), level, members);
         let layout = ImageLayout::of(&config.members[0]);
-        let (images, mut luck) = (files(&folder.path().join("old")), Luck(u64::from(level)));
+        let images = files(&folder.path().join("old"));
+        let mut luck = Luck(u64::from(level));
         for draw in 0..40 {
             let name = format!("member-{}", luck.below(u64::from(members)));
             let mut images = images.clone();
@@ -431,7 +432,9 @@ fn no_damage_of_a_member_gives_a_wrong_answer() {
                     continue;
                 }
             };
-            let (mut client, mut bytes, mut errors) = (bench.client(), [0; 4096], 0);
+            let mut client = bench.client();
+            let mut bytes = [0; 4096];
+            let mut errors = 0;
             for unit in 0..config.logical_bytes() / 4096 {
                 match client.read(unit * 4096, &mut bytes) {
                     Ok(()) => assert!(truth.version(unit as usize, &bytes).is_some(), "{what}: unit {unit}"),
@@ -500,7 +503,8 @@ fn an_interrupted_start_can_be_repeated() {
 #[test]
 fn images_of_an_array_are_created_together() {
     let folder = tempfile::tempdir().unwrap();
-    let (images, config) = (folder.path().join("images"), config(1, 2, &[]));
+    let images = folder.path().join("images");
+    let config = config(1, 2, &[]);
     std::fs::create_dir(&images).unwrap();
     let names = |folder: &Path| files(folder).into_keys().collect::<Vec<_>>();
     let opened = OpenedArray::open(&ImageAt::File(images.clone()), &config, false).unwrap();

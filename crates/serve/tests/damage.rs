@@ -80,7 +80,8 @@ struct Specimen {
 
 /// Runs a workload on a new image. Returns the image after a kill and after a shutdown.
 fn specimens(overrides: &[&str], seed: u64) -> [Specimen; 2] {
-    let (disk, config) = (TestDisk::default(), load(overrides));
+    let disk = TestDisk::default();
+    let config = load(overrides);
     let bench = Bench::new(&disk, &config);
     let mut truth = Truth::new(config.logical_bytes(), config.unit_bytes() as usize, seed);
     truth.protected = overrides.contains(&"buffer.power_loss_protection=true");
@@ -207,7 +208,8 @@ impl Specimen {
             }
         };
         let unit = self.config.unit_bytes() as usize;
-        let (mut bytes, mut errors) = (vec![0; unit], 0);
+        let mut bytes = vec![0; unit];
+        let mut errors = 0;
         for lpn in 0..self.config.logical_units() as usize {
             match store.read((lpn * unit) as u64, &mut bytes, |lpn| device.place_of(lpn)) {
                 Ok(()) => assert!(self.truth.version(lpn, &bytes).is_some(), "{}: unit {lpn} is wrong", what()),
@@ -293,7 +295,8 @@ fn with_another_boot(mut disk: TestDisk) -> TestDisk {
 #[test]
 fn after_a_crash_of_the_machine_each_synced_unit_is_flushed_or_newer() {
     for (index, overrides) in DEVICES.into_iter().enumerate() {
-        let (mut disk, config) = (TestDisk::default(), load(overrides));
+        let mut disk = TestDisk::default();
+        let config = load(overrides);
         let mut truth = Truth::new(config.logical_bytes(), config.unit_bytes() as usize, index as u64);
         let mut luck = Luck(index as u64);
         for crash in 0..times(5) {
@@ -318,7 +321,8 @@ fn after_a_crash_of_the_machine_each_synced_unit_is_flushed_or_newer() {
 #[test]
 fn after_a_crash_of_the_machine_each_unit_has_one_of_its_versions() {
     for (index, overrides) in DEVICES.into_iter().enumerate() {
-        let (disk, config) = (TestDisk::default(), load(overrides));
+        let disk = TestDisk::default();
+        let config = load(overrides);
         let mut truth = Truth::new(config.logical_bytes(), config.unit_bytes() as usize, index as u64);
         let mut luck = Luck(index as u64);
         disk.set(|platter| platter.synced = Some(BTreeMap::new()));
@@ -346,7 +350,8 @@ fn after_a_crash_of_the_machine_each_unit_has_one_of_its_versions() {
 /// Files that are not images are refused and not changed.
 #[test]
 fn whatever_exists_is_not_overwritten() {
-    let (folder, config) = (tempfile::tempdir().unwrap(), load(&[]));
+    let folder = tempfile::tempdir().unwrap();
+    let config = load(&[]);
     let path = folder.path().join("file");
     let large = vec![0; 2 << 20];
     for contents in [&b""[..], b"notes", &[0; 512], &[0; 8192], &large] {
@@ -361,7 +366,8 @@ fn whatever_exists_is_not_overwritten() {
 /// A creation that fails, such as on a full disk, leaves no file behind.
 #[test]
 fn a_failed_creation_leaves_nothing() {
-    let (folder, config) = (tempfile::tempdir().unwrap(), load(&["durability.trim_journal=true"]));
+    let folder = tempfile::tempdir().unwrap();
+    let config = load(&["durability.trim_journal=true"]);
     let path = folder.path().join("file");
     let opened = Opened::open(&ImageAt::File(path.clone()), &config, false).unwrap();
     assert!(opened.is_new() && !path.exists());

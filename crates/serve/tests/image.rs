@@ -190,7 +190,8 @@ const CUT: [&[&str]; 16] = [
 fn after_a_power_cut_each_unit_is_flushed_or_newer() {
     for (index, overrides) in CUT.into_iter().enumerate() {
         println!("{overrides:?}");
-        let (disk, config) = (TestDisk::default(), load(overrides));
+        let disk = TestDisk::default();
+        let config = load(overrides);
         let mut truth = Truth::new(config.logical_bytes(), config.unit_bytes() as usize, index as u64);
         truth.protected = overrides.iter().any(|option| option.contains("power_loss_protection"));
         let bench = Bench::new(&disk, &config);
@@ -222,7 +223,8 @@ fn after_a_power_cut_each_unit_is_flushed_or_newer() {
 
 #[test]
 fn a_full_disk_gives_errors_and_loses_nothing() {
-    let (disk, config) = (TestDisk::default(), load(&["buffer.capacity=64KiB"]));
+    let disk = TestDisk::default();
+    let config = load(&["buffer.capacity=64KiB"]);
     let bench = Bench::new(&disk, &config);
     let mut client = bench.client();
     client.write(0, &[1; 65536], true).unwrap();
@@ -257,7 +259,8 @@ fn a_full_disk_gives_errors_and_loses_nothing() {
 
 #[test]
 fn a_broken_disk_gives_errors_and_a_warning() {
-    let (disk, config) = (TestDisk::default(), load(&[]));
+    let disk = TestDisk::default();
+    let config = load(&[]);
     let bench = Bench::new(&disk, &config);
     let mut client = bench.client();
     client.write(0, &[1; 8192], true).unwrap();
@@ -278,7 +281,8 @@ fn a_broken_disk_gives_errors_and_a_warning() {
 #[test]
 fn a_flush_waits_for_the_machines_disk_if_requested() {
     for syncs in [true, false] {
-        let (disk, config) = (TestDisk::default(), load(&["buffer.capacity=64KiB"]));
+        let disk = TestDisk::default();
+        let config = load(&["buffer.capacity=64KiB"]);
         let mut device = Device::new(config.clone(), made_with()).unwrap();
         let store = Opened::create_on(Box::new(disk.clone()), &config, syncs).unwrap().begin(&mut device).unwrap();
         let bench = Bench::over(device, store, None);
@@ -297,7 +301,8 @@ fn a_flush_waits_for_the_machines_disk_if_requested() {
 /// After a failed sync, the kernel may have dropped data. Only reopening the file shows the contents of the disk.
 #[test]
 fn after_a_failed_sync_the_image_accepts_nothing() {
-    let (disk, config) = (TestDisk::default(), load(&["buffer.capacity=64KiB"]));
+    let disk = TestDisk::default();
+    let config = load(&["buffer.capacity=64KiB"]);
     let mut device = Device::new(config.clone(), made_with()).unwrap();
     let store = Opened::create_on(Box::new(disk.clone()), &config, true).unwrap().begin(&mut device).unwrap();
     let bench = Bench::over(device, store, None);
@@ -328,7 +333,8 @@ fn after_a_failed_sync_the_image_accepts_nothing() {
 /// disk, disable that.
 #[test]
 fn serving_threads_have_no_timer_slack() {
-    let (disk, config) = (TestDisk::default(), load(&[]));
+    let disk = TestDisk::default();
+    let config = load(&[]);
     let mut device = Device::new(config.clone(), made_with()).unwrap();
     let store = Opened::create_on(Box::new(disk.clone()), &config, true).unwrap().begin(&mut device).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -347,7 +353,8 @@ fn serving_threads_have_no_timer_slack() {
 /// Rotten payload in the file is detected by its digest, and is not returned as valid data.
 #[test]
 fn damaged_payload_is_an_error() {
-    let (disk, config) = (TestDisk::default(), load(&[]));
+    let disk = TestDisk::default();
+    let config = load(&[]);
     let bench = Bench::new(&disk, &config);
     let mut client = bench.client();
     client.write(0, &[0x77; 4096], true).unwrap();
@@ -401,7 +408,8 @@ fn aged(client: &mut Client, units: u64) -> Vec<u8> {
 #[test]
 fn bit_errors_never_return_old_data() {
     for (index, overrides) in ROTTEN.into_iter().enumerate() {
-        let (disk, config) = (TestDisk::default(), load(overrides));
+        let disk = TestDisk::default();
+        let config = load(overrides);
         let units = config.logical_units().min(160);
         let bench = Bench::new(&disk, &config);
         let held = aged(&mut bench.client(), units);
@@ -440,7 +448,8 @@ fn bit_errors_never_return_old_data() {
 
 /// Checks that each unit reads correctly or with an error, and that the device still accepts writes.
 fn check_or_error(bench: &Bench, held: &[u8], what: &str) {
-    let (mut client, mut bytes) = (bench.client(), [0; 4096]);
+    let mut client = bench.client();
+    let mut bytes = [0; 4096];
     let mut errors = 0;
     for (unit, byte) in held.iter().enumerate() {
         match client.read(unit as u64 * 4096, &mut bytes) {
@@ -463,7 +472,8 @@ fn check_or_error(bench: &Bench, held: &[u8], what: &str) {
 /// If an older version of a unit might replace the lost one, recovery is refused unless salvage is requested.
 #[test]
 fn images_with_unreadable_records_are_refused() {
-    let (disk, config) = (TestDisk::default(), load(&[]));
+    let disk = TestDisk::default();
+    let config = load(&[]);
     let bench = Bench::new(&disk, &config);
     let held = aged(&mut bench.client(), 100);
     bench.end();
@@ -478,7 +488,8 @@ fn images_with_unreadable_records_are_refused() {
     assert_eq!(recovered.damage.records_lost, 1);
     let bench = Bench::over(device, store, Some(recovered));
     assert_eq!(bench.server.engine().lock().unwrap().warnings().len(), 1);
-    let (mut client, mut bytes) = (bench.client(), [0; 4096]);
+    let mut client = bench.client();
+    let mut bytes = [0; 4096];
     let wrong = held.iter().enumerate().filter(|(unit, byte)| {
         client.read(*unit as u64 * 4096, &mut bytes).unwrap();
         bytes[0] != **byte
@@ -488,7 +499,8 @@ fn images_with_unreadable_records_are_refused() {
 
 #[test]
 fn faults_reach_the_client_and_persist() {
-    let (disk, config) = (TestDisk::default(), load(&["geometry.blocks=16", "faults={}"]));
+    let disk = TestDisk::default();
+    let config = load(&["geometry.blocks=16", "faults={}"]);
     let bench = Bench::new(&disk, &config);
     let mut client = bench.client();
     let engine = bench.server.engine();
@@ -559,7 +571,8 @@ fn failed_blocks_of_schemes_that_merge_blocks_persist() {
 
 #[test]
 fn foreign_and_damaged_images_are_refused() {
-    let (disk, config) = (TestDisk::default(), load(&[]));
+    let disk = TestDisk::default();
+    let config = load(&[]);
     Bench::new(&disk, &config).end();
     let refused = |disk: &TestDisk, config: &DeviceConfig| begin(disk, config).err().unwrap().to_string();
     assert!(refused(&disk, &load(&["geometry.blocks=9"])).contains("`geometry.blocks` is 8 in the image and 9"));
@@ -595,7 +608,8 @@ fn pause() {
 
 #[test]
 fn garbage_in_an_image_never_panics() {
-    let (disk, config) = (TestDisk::default(), load(&[]));
+    let disk = TestDisk::default();
+    let config = load(&[]);
     let bench = Bench::new(&disk, &config);
     let mut truth = Truth::new(config.logical_bytes(), 4096, 9);
     for _ in 0..50 {
@@ -682,7 +696,8 @@ fn garbage_in_an_image_takes_bounded_time() {
 
 #[test]
 fn a_preconditioned_device_reads_as_zeros() {
-    let (disk, config) = (TestDisk::default(), load(&[]));
+    let disk = TestDisk::default();
+    let config = load(&[]);
     let opened = Opened::create_on(Box::new(disk.clone()), &config, false).unwrap();
     let mut device = Device::new(config.clone(), made_with()).unwrap();
     precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
@@ -782,7 +797,8 @@ proptest! {
         life in prop::option::of(0..300u64),
         power_is_cut: bool,
     ) {
-        let (disk, config) = (TestDisk::default(), load(&[]));
+        let disk = TestDisk::default();
+        let config = load(&[]);
         let mut flash = Flash::create(Box::new(disk.clone()), &config).unwrap();
         flash.note(1, false, false).unwrap();
         disk.set(|platter| platter.life = life);
@@ -859,7 +875,8 @@ fn assert_goes_on(mut flash: Flash, units: u32, open: impl Fn() -> Flash) {
     }
     assert!(flash.failure().is_none());
     drop(flash);
-    let (flash, mut bytes) = (open(), [0; 4096]);
+    let flash = open();
+    let mut bytes = [0; 4096];
     for place in more {
         assert!(matches!(flash.read(place, Some(Lpn(place.0)), &mut bytes), Ok(true)), "{place:?} is gone");
         assert_eq!(bytes, [0x77; 4096]);

@@ -341,7 +341,8 @@ fn recorded(overrides: &[&str], no_delay: bool) -> (Vec<u8>, u64, u64) {
         let batch = 1 + round % 24;
         for index in 0..batch {
             let place = (round * 7919 + index * 104_729) % (units - 16);
-            let (offset, data) = (place * 4096, vec![index as u8; 16384]);
+            let offset = place * 4096;
+            let data = vec![index as u8; 16384];
             match (round + index) % 8 {
                 0 | 1 => client.ask(command::WRITE, 0, offset, 4096, &data[..4096]),
                 2 => client.ask(command::WRITE, flag::FUA, offset + 512, 1024, &data[..1024]),

@@ -252,7 +252,8 @@ fn both_frontends_show_the_same_disk() {
     let nbd = bench.path.with_file_name("nbd.sock");
     bench.start_over(device(&[]), Some(&nbd), |_| {});
     let address = Address::Unix(nbd);
-    let (mut one, mut other) = (NbdClient::connect(&address).unwrap(), bench.client());
+    let mut one = NbdClient::connect(&address).unwrap();
+    let mut other = bench.client();
     one.write(8192, &[5; 4096], false).unwrap();
     let mut read = [0; 4096];
     other.read(8192, &mut read).unwrap();

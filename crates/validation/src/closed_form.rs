@@ -90,7 +90,8 @@ fn bisect(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
 /// the spare share `sf`. A whole k and x in [0, 1] solve H_b - H_k + x / k = (b - k + x) / (b rho), and b - k + x pages
 /// of a victim are invalid.
 pub fn greedy(b: u32, sf: f64) -> f64 {
-    let (pages, rho) = (f64::from(b), 1.0 - sf);
+    let pages = f64::from(b);
+    let rho = 1.0 - sf;
     let harmonic = |n: u32| (1..=n).map(|i| 1.0 / f64::from(i)).sum::<f64>();
     (1..b)
         .find_map(|k| {
@@ -105,10 +106,12 @@ pub fn greedy(b: u32, sf: f64) -> f64 {
 /// at most i valid pages, and m_i the share of blocks with exactly i. Then phi i m_i = 1 - (1 - s_(i-1))^d, the shares
 /// add up to 1, and the mean of i is b rho.
 pub fn d_choices(b: u32, sf: f64, d: u32) -> f64 {
-    let (pages, rho) = (f64::from(b), 1.0 - sf);
+    let pages = f64::from(b);
+    let rho = 1.0 - sf;
     // Returns the sum of the shares and the mean of i, for a given share of blocks without valid pages.
     let shares = |phi: f64, none: f64| {
-        let (mut sum, mut mean) = (none, 0.0);
+        let mut sum = none;
+        let mut mean = 0.0;
         for i in 1..=b {
             let chosen = if sum < 1.0 { -libm::expm1(f64::from(d) * libm::log1p(-sum)) } else { 1.0 };
             let share = chosen / (phi * f64::from(i));

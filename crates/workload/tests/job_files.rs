@@ -261,7 +261,8 @@ fn synchronous_engines_have_a_depth_of_1() {
         Planned::Made(job) => job.pace(),
         Planned::Replayed(recipe) => panic!("{recipe:?}"),
     };
-    let (rest, think) = ("rw=read iodepth=8", floatgate_sim::time::Time::ZERO);
+    let rest = "rw=read iodepth=8";
+    let think = floatgate_sim::time::Time::ZERO;
     assert_eq!(depth(rest), Pace::Depth { depth: 8, think });
     assert_eq!(depth(&format!("{rest} ioengine=libaio")), Pace::Depth { depth: 8, think });
     assert_eq!(depth(&format!("{rest} ioengine=psync")), Pace::Depth { depth: 1, think });

@@ -150,7 +150,8 @@ proptest! {
         requests in proptest::collection::vec((0..9_000_u64, 0..4_usize, 0..1_u64 << 40, 1..1_000_u64), 1..40),
     ) {
         let mut text = "fio version 3 iolog\n".to_owned();
-        let (mut us, mut start) = (0, "0 device0 add\n0 device0 open\n");
+        let mut us = 0;
+        let mut start = "0 device0 add\n0 device0 open\n";
         for (gap, action, lba, sectors) in requests {
             us += if start.is_empty() { gap } else { 0 };
             let action = ["read", "write", "trim", "sync"][action];

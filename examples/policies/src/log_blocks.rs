@@ -328,7 +328,8 @@ impl<C: Context + ?Sized> MappingInTime<C> for LogBlocks {
     }
 
     fn bind_write(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
-        let (plane, group) = (cx.ops()[id].plane, self.group);
+        let plane = cx.ops()[id].plane;
+        let group = self.group;
         self.plane(plane).queued -= 1;
         let log = self.log(plane)?;
         let ppn = Ppn(cx.ftl().blocks.first_unit(log.block).0 + log.next);
@@ -342,7 +343,8 @@ impl<C: Context + ?Sized> MappingInTime<C> for LogBlocks {
     fn bind_copies(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
         let (plane, group, units) = (cx.ops()[id].plane, self.group, self.units);
         let Merge { into, gather, .. } = self.plane(plane).merge.as_mut()?;
-        let (first, next) = (cx.ftl().blocks.first_unit(into.block).0, into.next);
+        let first = cx.ftl().blocks.first_unit(into.block).0;
+        let next = into.next;
         (first + next..first + next + group).for_each(|unit| cx.ftl().map.set_owner(Ppn(unit), PADDING));
         gather.bind(cx, |copy| Ppn(first + copy.lpn % units));
         cx.ftl().note_program(ProgramCause::Merge, gather.copies().len() as u32);

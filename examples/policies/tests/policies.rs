@@ -61,7 +61,8 @@ fn log_blocks_have_the_same_effects_in_functional_mode() {
         for tag in 0..20_000 {
             let lpn = rng.below(config.logical_units());
             without.ftl_mut().write_whole(Lpn(lpn as u32));
-            let (now, sectors) = (in_time.now(), config.sectors_per_unit());
+            let now = in_time.now();
+            let sectors = config.sectors_per_unit();
             let lba = lpn * u64::from(sectors);
             in_time.submit(now, Request { tag, ..Request::new(now, Operation::Write, lba, sectors) });
             while let Some(time) = in_time.next_event_time() {
@@ -84,7 +85,8 @@ fn first_victim(ages: [u64; 2], erases: u32, options: &str) -> u32 {
     let victim = format!("gc.victim={{ cost-age-times = {{ {options} }} }}");
     let set = ["geometry.blocks=16", "geometry.pages=64", "capacity={ spare = 0.5 }", "gc.soft_threshold=1", &victim];
     let mut space = Space::new(&device(&set).unwrap(), 1, false).unwrap();
-    let (plane, now) = (PlaneId(0), 1_000);
+    let plane = PlaneId(0);
+    let now = 1_000;
     for _ in 0..erases {
         // Wear the first block: only this block is filled and erased, and it is free again at the end.
         let block = close(&mut space, plane, 0);
@@ -113,7 +115,8 @@ fn cost_and_age_decide() {
 }
 
 fn queued(class: Class, since_us: u64, number: u32) -> Queued {
-    let (id, plane) = (TransactionId(number), PlaneId(0));
+    let id = TransactionId(number);
+    let plane = PlaneId(0);
     Queued { id, class, rank: 0, plane, since: Time::from_us(since_us), request: None, stream: None }
 }
 

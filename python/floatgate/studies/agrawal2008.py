@@ -333,9 +333,11 @@ def table_2(setting: Setting) -> Exhibit:
     for name, *_, values in _TABLE_2:
         for kind, printed in zip(_KINDS_2, values, strict=True):
             row = found[name, kind]
-            ours, unit = float(row["requests.all.iops"]), "/s"
+            ours = float(row["requests.all.iops"])
+            unit = "/s"
             if kind.startswith("sequential"):
-                ours, unit = ours * row["_mb"], " MB/s"
+                ours = ours * row["_mb"]
+                unit = " MB/s"
             rows.append(
                 {"device": name, "requests": kind, "unit": unit.strip(" "), "published": printed, "Floatgate": ours}
             )

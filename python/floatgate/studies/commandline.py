@@ -67,7 +67,8 @@ def run(
     """
     if name not in STUDIES:
         raise OptionError(f"unknown study `{name}`: expected {', '.join(STUDIES)}")
-    study, place = STUDIES[name], Path(out)
+    study = STUDIES[name]
+    place = Path(out)
     chosen = study.chosen(figures)
     requests = workloads.QUICK_REQUESTS if quick else workloads.REQUESTS
     seeds = SEEDS[:1] if quick or traces is not None else SEEDS

@@ -26,7 +26,8 @@ ONE_CHANNEL = {"geometry.channels": 1, "geometry.blocks": 64}
 EIGHT_CHANNELS = {"geometry.channels": 8, "geometry.blocks": 64}
 
 #: Aged: 90% of the pages are written and invalid, so that garbage collection starts soon. Non-aged: empty.
-AGED, NEW = "invalid=0.9", "none"
+AGED = "invalid=0.9"
+NEW = "none"
 
 _STRICT = {"nand.advanced.strict": True}
 #: Basic and advanced commands.

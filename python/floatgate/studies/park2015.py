@@ -73,7 +73,8 @@ STUDY = Study(
 def _words(pattern: str, setting: Setting, load: float = LOAD, modified: float = MODIFIED) -> tuple[str, str]:
     """Return the initial state of a pattern, and its two jobs, which write and read."""
     size = max(1, int(REGION_MIB * setting.footprint * (0.125 if setting.quick else 1.0)))
-    region, block = f"size={size}m", f"bs={4 * REQUEST_PAGES}k"
+    region = f"size={size}m"
+    block = f"bs={4 * REQUEST_PAGES}k"
     written = f"rw=write {block} {region}"
     requests = size * 256 // REQUEST_PAGES
     if pattern == "A":

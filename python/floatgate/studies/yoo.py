@@ -37,7 +37,8 @@ IN_TURN = {"allocation": {"dynamic": {"order": "s2"}}}
 IN_ORDER = {"allocation": {"static": {"order": "s2"}}}
 
 #: Flash chips with log blocks of their own, and planes of SSD-D.
-CHIPS, PLANES = 4, 8
+CHIPS = 4
+PLANES = 8
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,8 @@ def last(
     **options: Any,  # noqa: ANN401
 ) -> Any:  # noqa: ANN401
     """Return LAST: half of the random log blocks are hot. Revised, hot log blocks are not striped either."""
-    wide, each = PLANES * sets // CHIPS, randoms // 2 * sets
+    wide = PLANES * sets // CHIPS
+    each = randoms // 2 * sets
     return {
         "last": {
             "logs": {"sequential": in_order * sets, "hot": each, "cold": each},

@@ -35,7 +35,8 @@ GAIN, NO_GAIN = (1.07, 1.13), 1.03
 #: Section IV-D: shares of requests that use one channel or all.
 FEW_OR_ALL, ALL_CHANNELS, ONE_CHANNEL = 0.84, 0.97, 0.99
 #: Time to install Windows 7 with page mapping, in minutes, and with hybrid mappings before their changes, in hours.
-INSTALLATION, AS_IS = 6.3, 20
+INSTALLATION = 6.3
+AS_IS = 20
 
 #: Table V, writes in ms: minimum, quartiles, mean and maximum. Reads have no unit that fits (see `STUDY`).
 TABLE_5 = {
@@ -448,11 +449,13 @@ def polled(ssd: str, *, switch: float, holds_transfers: bool, requests: int = 10
     chips = channels * ways
     drawn = random.Random(2013)
     free_channel, free_plane = [0.0] * channels, [0.0] * (2 * chips)
-    now, last = 0.0, -1
+    now = 0.0
+    last = -1
     for _ in range(requests):
         chip, plane = drawn.randrange(chips), drawn.randrange(2)
         for page in range(pages):
-            at, channel = 2 * chip + (plane + page) % 2, chip % channels
+            at = 2 * chip + (plane + page) % 2
+            channel = chip % channels
             now = max(now, free_plane[at], free_channel[channel])
             now += switch if channel != last else 0.0
             last = channel

@@ -115,7 +115,8 @@ impl Ring {
         writer.take_member()?;
         fs::write(folder.join("end.gz"), end(&config, &luns)?)?;
         let (first, file) = Ring::segment(&folder, 1, device.now())?;
-        let (segments, latest) = (VecDeque::from([first]), device.now());
+        let segments = VecDeque::from([first]);
+        let latest = device.now();
         let place = path.to_owned();
         Ok(Ring { config, luns, place, folder, writer, segments, file, number: 1, limit, latest })
     }

@@ -284,7 +284,8 @@ impl Buffer {
     #[inline]
     pub fn upcoming(&self) -> Option<Lpn> {
         let next = self.out_order.front().map_or(NONE, |&list| self.dirty[usize::from(list)].out.first());
-        let (mut entry, mut left) = (next, 3);
+        let mut entry = next;
+        let mut left = 3;
         while left > 0 && entry != NONE {
             entry = self.entries.behind(entry);
             left -= 1;

@@ -409,7 +409,8 @@ impl Buffer {
     pub fn find(&self, lpn: Lpn, first: u32, end: u32) -> Found {
         let Some(entry) = self.entry(lpn) else { return Found::Nothing };
         let mask = self.mask(entry);
-        let (mut some, mut all) = (false, true);
+        let mut some = false;
+        let mut all = true;
         for (word, bits) in words_of(first, end) {
             let held = mask[word] & bits;
             some |= held != 0;

@@ -606,7 +606,8 @@ impl Check<'_> {
                 DeviceConfig { faults: Some(FaultsConfig { factory_bad, ..FaultsConfig::default() }), ..good.clone() }
                     .reserve_ok()
             };
-            let (mut most, mut too_many) = (0, device.factory_bad().min(device.geometry.blocks));
+            let mut most = 0;
+            let mut too_many = device.factory_bad().min(device.geometry.blocks);
             while too_many - most > 1 {
                 let middle = most + (too_many - most) / 2;
                 *(if fits(&middle) { &mut most } else { &mut too_many }) = middle;

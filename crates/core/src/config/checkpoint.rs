@@ -43,7 +43,8 @@ impl Parts {
             1 => (room / (Parts::PIECE + units as usize * Parts::UNIT)) as u32,
             _ => 1,
         };
-        let (blocks, units_per_piece) = (device.total_blocks(), units.div_ceil(pieces));
+        let blocks = device.total_blocks();
+        let units_per_piece = units.div_ceil(pieces);
         Parts { blocks, units, blocks_per_part, pieces, units_per_piece, bytes }
     }
 

@@ -302,7 +302,8 @@ impl Device {
             retry.or_else(|| self.freeing_of(id, plane)).is_some()
         };
         let again: Vec<TransactionId> = self.dispatch.without_room(&self.transactions, plane).filter(may_go).collect();
-        let (mut writes, lun) = (Fifo::default(), self.array.lun_of(plane));
+        let mut writes = Fifo::default();
+        let lun = self.array.lun_of(plane);
         for &id in &again {
             self.dispatch.take_without_room(&mut self.transactions, plane, id);
             writes.push(&mut self.transactions, id);

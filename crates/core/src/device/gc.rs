@@ -457,7 +457,8 @@ impl Device {
         }
         let blocks = &self.ftl.blocks;
         let room = blocks.units_for(blocks.region(plane, Role::Data), Claim::WRITE);
-        let (mut back, mut count) = (Fifo::default(), 0);
+        let mut back = Fifo::default();
+        let mut count = 0;
         let lun = self.array.lun_of(plane);
         for _ in 0..room {
             let id = self.dispatch.unpark(&mut self.transactions, plane);

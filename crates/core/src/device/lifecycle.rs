@@ -237,7 +237,8 @@ impl Device {
         } else {
             job.moving.in_program().map(|(copy, index)| copy.to(Ppn(first.0 + index))).collect()
         };
-        let (cause, writes) = (ProgramCause::Gc, TransactionId::NONE);
+        let cause = ProgramCause::Gc;
+        let writes = TransactionId::NONE;
         self.show_program(&Program { first, units, cause, writes, copies: &copies, renumbers });
     }
 
@@ -274,7 +275,8 @@ impl Device {
     #[inline]
     pub(super) fn observe_map_write(&mut self, page: u32, ppn: Ppn) {
         if self.is_durable() {
-            let (group, sequence) = (self.ftl.blocks.size(Role::Map).program_units, self.ftl.next_sequence());
+            let group = self.ftl.blocks.size(Role::Map).program_units;
+            let sequence = self.ftl.next_sequence();
             if let Some(log) = self.log_mut() {
                 log.begin_map(page, ppn, group, sequence);
             }

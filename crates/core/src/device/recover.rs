@@ -143,7 +143,8 @@ impl Device {
         let whole = self.config.raw_data_time(part, Direction::Out);
         for &ppn in &scan.wholes {
             let each = |time: Time| Time(time.0 * u64::from(self.ftl.shape().pages_per_unit));
-            let (block, bus) = (self.ftl.blocks.block_of(ppn), each(Time(timing.read_command.0 + whole.0)));
+            let block = self.ftl.blocks.block_of(ppn);
+            let bus = each(Time(timing.read_command.0 + whole.0));
             let read = timing.of(scan.cells[block.index()]).mean_read();
             add(self.ftl.blocks.plane_of(block), each(read), bus);
         }

@@ -215,7 +215,8 @@ impl Device {
             return Err(wrong("its digests do not match its device".to_owned()));
         }
         if head.contents != options.verify {
-            let (has, wants) = (head.contents, options.verify);
+            let has = head.contents;
+            let wants = options.verify;
             return Err(wrong(format!("it has sector contents: {has}, but verification needs them: {wants}")));
         }
         let spare = config.units_to_spare();

@@ -133,7 +133,8 @@ impl Device {
 
     /// Ends a program of a translation page.
     pub(super) fn finish_map_write(&mut self, id: TransactionId) {
-        let (ppn, group) = (self.transactions[id].ppn, self.ftl.blocks.size(Role::Map).program_units);
+        let ppn = self.transactions[id].ppn;
+        let group = self.ftl.blocks.size(Role::Map).program_units;
         if self.program_fails(ppn, group) {
             self.program_failed(ppn, group, group);
             return self.with_scheme(|scheme, device| scheme.map_write_failed(device, id));

@@ -81,7 +81,8 @@ impl Device {
     pub(super) fn show_waits(&mut self, first: TransactionId, operation: &Operation) {
         let mut id = first;
         while id.is_some() {
-            let (waited, transaction) = (id, self.transactions[id]);
+            let waited = id;
+            let transaction = self.transactions[id];
             let mut slice = Slice::of(Lane::Plane(transaction.plane.0), Phase::Wait, self.now, self.now, operation);
             slice.lpn = match transaction.kind {
                 Kind::Erase | Kind::Summary | Kind::SlotRead | Kind::MapRead | Kind::MapWrite | Kind::MergeWrite => {

@@ -224,7 +224,8 @@ mod tests {
 
     #[test]
     fn a_full_stage_is_released() {
-        let (mut filling, mut links) = (filling(), Transactions::default());
+        let mut filling = filling();
+        let mut links = Transactions::default();
         let ids = [write(&mut links), write(&mut links)];
         assert_eq!(filling.add(&mut links, 0, ids[0], Time::from_us(5)), Staged::First);
         assert_eq!(filling.next_due(), Some((Time::from_us(1005), 0)));
@@ -236,7 +237,8 @@ mod tests {
 
     #[test]
     fn a_released_stage_is_not_urgent_and_has_no_time_out() {
-        let (mut filling, mut links) = (filling(), Transactions::default());
+        let mut filling = filling();
+        let mut links = Transactions::default();
         for at in [1, 2] {
             let id = write(&mut links);
             filling.add(&mut links, 0, id, Time::from_us(at));
@@ -249,7 +251,8 @@ mod tests {
 
     #[test]
     fn the_buffer_completes_program_units_that_it_began() {
-        let (mut filling, mut links) = (filling(), Transactions::default());
+        let mut filling = filling();
+        let mut links = Transactions::default();
         assert_eq!((filling.slots_for(Some(0)), filling.first_begun()), (2, None));
         filling.expect(0);
         assert_eq!((filling.missing_in(0), filling.first_begun()), (Some(1), Some((0, 1))));

@@ -26,7 +26,8 @@ impl Dispatch {
 #[inline(never)]
 pub(super) fn start_merged(b: &mut impl Binder, lun: LunId, rank: u8, lead: TransactionId, unit: ExecUnitId) {
     let View { dispatch, array, .. } = b.view();
-    let (kind, merging) = (array.draft(Spot::Unit(unit)).kind, dispatch.merging);
+    let kind = array.draft(Spot::Unit(unit)).kind;
+    let merging = dispatch.merging;
     let mut planes = start_unit(b, unit, rank, lead);
     let mut dies = 1;
     if merging.interleave {
@@ -112,7 +113,8 @@ fn join_planes(
     allowed: impl Fn(PlaneId) -> bool,
 ) {
     let Parts { dispatch, transactions, array, .. } = b.parts();
-    let (merging, mut last) = (dispatch.merging, last_of(transactions, lead));
+    let merging = dispatch.merging;
+    let mut last = last_of(transactions, lead);
     let Operation { kind, plane: own, ppn, data, tag, .. } = *array.draft(at);
     array.set_member(unit, 0, Member { plane: own, data, tag, ppn });
     let (address, cells) = (b.address_of(Ppn(ppn), kind), b.cells_at(Ppn(ppn), kind));
@@ -288,7 +290,8 @@ pub(super) fn level(b: &mut impl Binder, lead: TransactionId, rank: u8) {
     if transactions[lead].kind != Kind::Write {
         return;
     }
-    let (merging, own) = (dispatch.merging, transactions[lead].plane);
+    let merging = dispatch.merging;
+    let own = transactions[lead].plane;
     let Some((block, page)) = b.next_write(own, transactions[lead].temperature) else { return };
     let most = merging.group.divisor() * dispatch.units_per_program;
     let mut in_pool = dispatch.pool_count(transactions, own, most);

@@ -446,7 +446,8 @@ mod tests {
             let config: DeviceConfig = crate::config::load("tiny", &options).unwrap();
             let scheduler = config.scheduler.build(&config, 1).unwrap();
             let allocation = config.allocation.build(&config, 1).unwrap();
-            let (array, planes) = (Array::new(&config, 0), config.total_planes());
+            let array = Array::new(&config, 0);
+            let planes = config.total_planes();
             let is_dynamic = allocation.home(0).is_none();
             let mut ready = PlaneSet::new(planes);
             (0..planes).for_each(|position| ready.set(position, true));

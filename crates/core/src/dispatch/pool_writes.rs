@@ -82,7 +82,8 @@ impl Dispatch {
 
     /// Returns the number of writes in the pool of `plane`, but at most `max`.
     pub(super) fn pool_count(&self, transactions: &Transactions, plane: PlaneId, max: u32) -> u32 {
-        let (mut id, mut count) = (self.first_of_pool(plane), 0);
+        let mut id = self.first_of_pool(plane);
+        let mut count = 0;
         while id.is_some() && count < max {
             count += 1;
             id = transactions[id].next;

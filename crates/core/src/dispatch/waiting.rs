@@ -71,7 +71,8 @@ impl Waiting {
         links: &mut L,
         act: impl FnOnce(&mut Fifo, &mut L) -> T,
     ) -> T {
-        let (index, rank) = (self.index(lun, plane), usize::from(rank));
+        let index = self.index(lun, plane);
+        let rank = usize::from(rank);
         let line = &mut self.lines[index][rank];
         let done = act(line, links);
         if let Some(orders) = self.orders.get_mut(index) {
@@ -89,7 +90,8 @@ impl Waiting {
     /// Appends `id` to the queue of a LUN and its plane.
     #[inline(always)]
     pub fn push(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered, id: TransactionId) {
-        let (index, rank) = (self.index(lun, plane), usize::from(rank));
+        let index = self.index(lun, plane);
+        let rank = usize::from(rank);
         let line = &mut self.lines[index][rank];
         // The first transaction of a non-empty queue does not change, so its order need not be loaded.
         if line.is_empty()
@@ -192,7 +194,8 @@ impl Waiting {
         }
         let first = lun.index() * self.planes_per_lun;
         let orders = &self.orders[first..][..self.planes_per_lun];
-        let (mut oldest, mut since) = (0, orders[0][rank]);
+        let mut oldest = 0;
+        let mut since = orders[0][rank];
         for (plane, orders) in orders.iter().enumerate().skip(1) {
             let is_older = orders[rank] < since;
             oldest = select_unpredictable(is_older, plane, oldest);
@@ -256,7 +259,8 @@ mod tests {
         let mut rng = Rng::new(1, "waiting");
         for (planes_per_lun, by_plane) in [(1, false), (3, false), (2, true), (3, true)] {
             let mut waiting = Waiting::new(2, planes_per_lun, by_plane);
-            let (mut model, mut next) = (Model::new(), Next(vec![NONE; 3000]));
+            let mut model = Model::new();
+            let mut next = Next(vec![NONE; 3000]);
             for number in 0..1000 {
                 let id = TransactionId(number);
                 let rank = rng.below(RANKS as u64) as u8;

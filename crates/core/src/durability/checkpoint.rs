@@ -93,7 +93,8 @@ impl Checkpointing {
 
     /// Returns the next parts to be written. All parts of a block are written together.
     fn take(&mut self, ftl: &Ftl) -> Vec<u32> {
-        let (count, most) = (self.layout.parts.count(), ftl.shape().units_per_program);
+        let count = self.layout.parts.count();
+        let most = ftl.shape().units_per_program;
         let mut taken: Vec<u32> = Vec::new();
         for _ in 0..count.div_ceil(self.layout.parts.pieces).min(LOOK_AHEAD) {
             let part = self.cursor;

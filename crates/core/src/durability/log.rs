@@ -255,7 +255,8 @@ impl FlashLog {
         }
         let mut bytes = Vec::with_capacity(units as usize * Record::BYTES);
         for ppn in (first..first + units).map(Ppn) {
-            let (owner, sequence) = (ftl.map.owner(ppn), self.sequence(ppn));
+            let owner = ftl.map.owner(ppn);
+            let sequence = self.sequence(ppn);
             let record = match owner {
                 PADDING => Record::default(),
                 _ if sequence == 0 => Record::default(),

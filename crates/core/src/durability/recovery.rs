@@ -296,7 +296,8 @@ impl Rebuild<'_> {
                 read.unwrap_or_else(|_| bytes.clear());
             }
             // Storage may return the whole unit. A summary that does not fit into a unit holds nothing.
-            let (needed, room) = (units as usize * Record::BYTES, self.ftl.shape().sectors_per_unit as usize * 512);
+            let needed = units as usize * Record::BYTES;
+            let room = self.ftl.shape().sectors_per_unit as usize * 512;
             if bytes.len() >= needed && needed <= room {
                 report.summaries_used += 1;
                 found.ends[block.index()] = units;
@@ -561,7 +562,8 @@ impl Rebuild<'_> {
         }
         let log = &mut *self.log;
         let mut written = |ftl: &mut Ftl, page, ppn: Ppn| {
-            let (group, sequence) = (ftl.blocks.size(Role::Map).program_units, ftl.next_sequence());
+            let group = ftl.blocks.size(Role::Map).program_units;
+            let sequence = ftl.next_sequence();
             log.begin_map(page, ppn, group, sequence);
             log.end(ppn, group);
             let end = Ppn(ppn.0 + group);

@@ -905,7 +905,8 @@ impl Ftl {
                 }
             }
         }
-        let (valid, kept) = (self.blocks.valid_data(), self.count_kept()?);
+        let valid = self.blocks.valid_data();
+        let kept = self.count_kept()?;
         if valid != mapped + kept {
             return Err(format!(
                 "{mapped} units are mapped, {kept} are kept for a read-only device, {valid} are valid"

@@ -143,7 +143,8 @@ impl Ftl {
     }
 
     fn load_invalid(&mut self, input: &mut Reader, written: &[u16]) -> Result<(), StateError> {
-        let (units, pages) = (self.map.all(), self.scheme().translation_pages());
+        let units = self.map.all();
+        let pages = self.scheme().translation_pages();
         for (block, &written) in written.iter().enumerate() {
             let first = self.blocks.first_unit(BlockId(block as u32)).0;
             for ppn in (first..first + u32::from(written)).map(Ppn) {

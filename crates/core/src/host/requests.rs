@@ -138,7 +138,8 @@ impl Units {
 
     /// Returns the index of a request's first unit after the flash page of its unit `index`.
     pub fn end_of_page(&self, pending: &Pending, index: u32) -> u32 {
-        let (first, per_page) = (pending.first_unit.0, self.units_per_page.divisor());
+        let first = pending.first_unit.0;
+        let per_page = self.units_per_page.divisor();
         ((first + index) / per_page * per_page + per_page - first).min(pending.units)
     }
 }

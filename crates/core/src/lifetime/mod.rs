@@ -119,7 +119,10 @@ pub fn live(
     let before = device.ftl().counters;
     device.ftl_mut().start_life();
     let mut capacity = vec![point(device, &before)];
-    let (mut complete, mut goes_on, mut repetitions, mut requests) = (false, true, 0, 0u64);
+    let mut complete = false;
+    let mut goes_on = true;
+    let mut repetitions = 0;
+    let mut requests = 0u64;
     while goes_on {
         let written = device.ftl().counters.host_units;
         let sources = workloads.open(repetitions)?;

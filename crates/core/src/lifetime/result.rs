@@ -119,7 +119,8 @@ impl Lifetime {
         lived: &Lived,
         cpu_s: Option<f64>,
     ) -> Lifetime {
-        let (config, counters) = (device.config(), &lived.counters);
+        let config = device.config();
+        let counters = &lived.counters;
         let unit = config.unit_bytes();
         let erases: Vec<u32> = device.ftl().blocks.all().iter().map(|block| block.erases).collect();
         let programmed = counters.units_programmed + counters.units_padded;

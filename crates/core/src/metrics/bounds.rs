@@ -61,7 +61,8 @@ impl Work<'_> {
         let on_channels = sum(&mut self.channels.iter().map(|time| time.data + time.command));
         let in_cells = sum(&mut self.dies.iter().map(|time| time.cell));
         let (gc_bus, gc_cells) = self.of_gc();
-        let (one_by_one, in_luns) = (in_cells + on_channels, self.in_luns().sum());
+        let one_by_one = in_cells + on_channels;
+        let in_luns = self.in_luns().sum();
         let gc_luns = (gc_cells + gc_bus).min(one_by_one);
         let mut demands = vec![
             Demand {
@@ -122,7 +123,8 @@ impl Work<'_> {
             .map(|&cause| counters.pages_read[cause as usize])
             .sum();
         let copies: u64 = [ProgramCause::Gc, ProgramCause::Wear, ProgramCause::Merge].map(programs).iter().sum();
-        let (summaries, erases) = (programs(ProgramCause::Summary), counters.blocks_erased);
+        let summaries = programs(ProgramCause::Summary);
+        let erases = counters.blocks_erased;
         let moved = (counters.units_moved() + counters.wasted_copies) * u64::from(config.pages_per_unit());
         let unit_out = timing.units_out.get(1).copied().unwrap_or(timing.page_out);
         let bus = [

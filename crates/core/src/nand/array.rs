@@ -448,7 +448,8 @@ impl Array {
         // The queue is that of commands or that of data. It has at most all units of one channel.
         for number in [usize::from(rank), usize::from(rank) + RANKS] {
             let (first, last) = self.channels[channel].lines[number];
-            let (mut before, mut at) = (ExecUnitId::NONE, first);
+            let mut before = ExecUnitId::NONE;
+            let mut at = first;
             while at != unit && at.is_some() {
                 (before, at) = (at, self.units[at].next);
             }
@@ -769,7 +770,8 @@ impl Array {
             return self.member_out(unit);
         }
         state.phase = Phase::Idle;
-        let (plane, held) = (operation.plane, now - state.held_since - state.cells);
+        let plane = operation.plane;
+        let held = now - state.held_since - state.cells;
         self.time_of_die(plane).register_held += held;
         // The router winds the operation up, then lets the LUN take commands again.
         let lun = self.lun_of_unit(unit);

@@ -282,7 +282,8 @@ impl BusyAccounting {
             return;
         }
         let book = &mut self.luns[lun];
-        let (holder, start) = (std::mem::take(&mut book.holder), book.start);
+        let holder = std::mem::take(&mut book.holder);
+        let start = book.start;
         let side = side(holder);
         (book.sums[side], book.held[side]) = (book.sums[side].wrapping_add(now.0), 0);
         if !self.pools.is_empty() {

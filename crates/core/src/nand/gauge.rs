@@ -69,7 +69,8 @@ impl Gauge {
     }
 
     fn change(&mut self, lun: LunId) -> &mut Queue {
-        let (queue, now) = (&mut self.queues[(lun.0 / self.luns_per_gang) as usize], self.now);
+        let queue = &mut self.queues[(lun.0 / self.luns_per_gang) as usize];
+        let now = self.now;
         (queue.area, queue.since) = (queue.area_at(now), now);
         queue
     }

@@ -143,7 +143,8 @@ impl Observers {
         }
         if let Some(paths) = &mut self.paths {
             let write = &view.transactions[id];
-            let (owner, sectors) = (write.request(), u32::from(write.end - write.first));
+            let owner = write.request();
+            let sectors = u32::from(write.end - write.first);
             if let Origin::Host(_) = origin {
                 paths.spend_of_request(owner, TimePart::Buffer, view.now);
             }

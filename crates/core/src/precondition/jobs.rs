@@ -287,7 +287,8 @@ impl Device {
             }
             let start = u64::from(unit) * u64::from(per_unit);
             let (first, stop) = ((sector - start) as u32, (end.min(start + u64::from(per_unit)) - start) as u32);
-            let (lpn, whole) = (Lpn(unit), stop - first == per_unit);
+            let lpn = Lpn(unit);
+            let whole = stop - first == per_unit;
             match request.operation {
                 Operation::Read if ftl.media.is_some() => contents.extend(ftl.read_contents(lpn, first, stop)),
                 Operation::Read | Operation::Flush => {}
@@ -301,7 +302,8 @@ impl Device {
         }
         let together = ftl.shape().units_per_logical_page;
         if together > 1 && request.operation == Operation::Write {
-            let (first, units) = (divider.divide_long(request.lba) as u32, ftl.host_units);
+            let first = divider.divide_long(request.lba) as u32;
+            let units = ftl.host_units;
             let after = unit..(unit.div_ceil(together) * together).min(units);
             (first / together * together..first).chain(after).for_each(|other| ftl.rewrite(Lpn(other)));
         }

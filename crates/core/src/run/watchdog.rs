@@ -53,7 +53,8 @@ impl Watchdog {
         reached: Option<Time>,
         until: Time,
     ) -> Option<String> {
-        let (now, waits) = (ssd.now().max(reached.unwrap_or_default()), ssd.outstanding() > 0);
+        let now = ssd.now().max(reached.unwrap_or_default());
+        let waits = ssd.outstanding() > 0;
         let seen = (ssd.flash_operations(), completed);
         self.events += if reached.is_none() { u64::from(EVENTS) } else { 0 };
         if seen != self.seen || !(waits || until == Time::NEVER) {

@@ -115,7 +115,8 @@ impl Fifo {
         depth: u32,
         suits: impl Fn(&L, TransactionId) -> bool,
     ) -> TransactionId {
-        let (mut before, mut id) = (NONE, self.first);
+        let mut before = NONE;
+        let mut id = self.first;
         for _ in 0..depth {
             if id == NONE {
                 break;

@@ -311,7 +311,8 @@ impl Digests {
             }
         }
         if !self.writes {
-            let (kind, recorded) = (self.kind, self.recorded.get(seed as usize).map(String::as_str));
+            let kind = self.kind;
+            let recorded = self.recorded.get(seed as usize).map(String::as_str);
             assert_eq!(
                 Some(line.as_str()),
                 recorded,

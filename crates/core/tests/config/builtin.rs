@@ -99,7 +99,8 @@ fn writes_of_4_kib_use_one_chip_of_the_devices_of_vssim_and_the_channels_take_tu
         let AllocationConfig::Static(options) = &device.allocation else { panic!("{name} has static allocation") };
         let order = Order::new(&device, options.order);
         let g = &device.geometry;
-        let (per_chip, pages) = (g.dies * g.planes, 4096 / device.page_bytes() as u32);
+        let per_chip = g.dies * g.planes;
+        let pages = 4096 / device.page_bytes() as u32;
         let chips: Vec<u32> = (0..order.len()).map(|position| order.plane(position).0 / per_chip).collect();
         let is_one_chip = |chips: &[u32]| chips.iter().all(|chip| *chip == chips[0]);
         assert!(chips.chunks(pages as usize).all(is_one_chip), "{name}: {chips:?}");

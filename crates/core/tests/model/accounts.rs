@@ -208,7 +208,8 @@ pub fn check_lanes(device: &Device, probe: &Probe) -> Result<(), String> {
 
 /// Checks that no resource has been busy for longer than the elapsed time, nor any kind of resource as a whole.
 pub fn check_bounds(device: &Device) -> Result<(), String> {
-    let (now, mut sample) = (device.now(), Sample::default());
+    let now = device.now();
+    let mut sample = Sample::default();
     device.sample(now, &mut sample);
     let time = |ps: i64| Time(u64::try_from(ps).expect("nothing is measured before the first event"));
     let channels =
@@ -226,7 +227,8 @@ pub fn check_bounds(device: &Device) -> Result<(), String> {
     };
     work.check(now).map_err(|error| error.to_string())?;
     for demand in work.demands() {
-        let (most, gc) = (u128::from(now.0) * u128::from(demand.units), demand.gc);
+        let most = u128::from(now.0) * u128::from(demand.units);
+        let gc = demand.gc;
         if demand.work > most || gc > demand.work {
             return Err(format!("{demand:?} within {now:?}"));
         }

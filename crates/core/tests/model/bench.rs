@@ -197,7 +197,8 @@ impl Bench {
         let per_unit = self.device.config().sectors_per_unit();
         for unit in 0..self.device.config().logical_units() {
             self.tag += 1;
-            let (now, lba) = (self.device.now(), unit * u64::from(per_unit));
+            let now = self.device.now();
+            let lba = unit * u64::from(per_unit);
             let read = Request { tag: self.tag, ..Request::new(now, Operation::Read, lba, per_unit) };
             self.reference.submit(&read);
             self.submitted += 1;
@@ -218,7 +219,8 @@ impl Bench {
     fn rest(&mut self) -> Result<(), String> {
         // Each missed entry and each evicted dirty entry may have caused an update that no request waits for.
         let map = self.device.ftl().counters.map;
-        let (mut events, patience) = (0, PATIENCE + 20 * (map.misses + map.evictions_dirty));
+        let mut events = 0;
+        let patience = PATIENCE + 20 * (map.misses + map.evictions_dirty);
         while let Some(at) = self.device.next_event_time() {
             self.device.advance_to(at);
             events += 1;

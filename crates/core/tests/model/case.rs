@@ -568,7 +568,8 @@ fn unfused(_: &mut Rng, overrides: &mut Vec<String>) {
 fn advanced(rng: &mut Rng, overrides: &mut Vec<String>) {
     let has = |option: &str| overrides.iter().any(|text| text == option);
     let spans = has("geometry.page_size=2KiB");
-    let (wordlines, independent) = (has("geometry.pages_per_program=3"), has("nand.concurrency=plane"));
+    let wordlines = has("geometry.pages_per_program=3");
+    let independent = has("nand.concurrency=plane");
     let mut options = Vec::new();
     if !wordlines {
         options.push(format!("copy_back={}", pick(rng, &["off", "wise", "blind"])));
@@ -659,7 +660,8 @@ fn map_in_flash(rng: &mut Rng) -> Vec<String> {
 
 /// Puts the blocks of the map into SLC mode in one of three cases, if the device supports that.
 fn map_cells(rng: &mut Rng, overrides: &mut Vec<String>) {
-    let (drawn, cell) = (one_in(rng, 3), *pick(rng, &["mlc", "tlc", "qlc"]));
+    let drawn = one_in(rng, 3);
+    let cell = *pick(rng, &["mlc", "tlc", "qlc"]);
     let slc_mode = format!("{{ read = \"{}us\", program = \"{}us\" }}", between(rng, 1, 30), between(rng, 1, 200));
     if !drawn {
         return;

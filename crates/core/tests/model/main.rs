@@ -146,7 +146,8 @@ fn an_external_scheduler_with_the_choices_of_the_ranks_changes_nothing() {
 #[test]
 fn any_order_of_operations_gives_correct_data() {
     for (kind, recorded, new) in KINDS {
-        let (mut others, seeds) = (0, seeds(cases(8).min(recorded)));
+        let mut others = 0;
+        let seeds = seeds(cases(8).min(recorded));
         for seed in seeds.clone() {
             let case = with(Picks::AtRandom, new(seed));
             if let Some((what, _)) = failure_of(&case, Mutant::None, None) {
@@ -172,7 +173,8 @@ fn delays_and_hints_change_no_answer() {
 
 #[test]
 fn gangs_of_devices_with_log_blocks_change_no_answer() {
-    let (mut ganged, seeds) = (0, seeds(cases(10)));
+    let mut ganged = 0;
+    let seeds = seeds(cases(10));
     for seed in seeds.clone() {
         let case = Case::ganged_logs(seed);
         ganged += u64::from(case.overrides.iter().any(|text| text.starts_with("gang=")));
@@ -266,7 +268,8 @@ fn run_swarm(new: fn(u64) -> Case, cases: u64, mut digests: Digests) {
     let cases = if all_digests() { digests.count() } else { cases };
     let (first, cases) = number("FLOATGATE_SEED").map_or((0, cases), |seed| (seed, 1));
     let soak = number("FLOATGATE_SOAK_OPS").unwrap_or(0);
-    let (mut seed, mut operations) = (first, 0);
+    let mut seed = first;
+    let mut operations = 0;
     while seed < first + cases || operations < soak {
         let case = new(seed);
         if let Some((what, _)) = failure_of(&case, Mutant::None, Some(&mut digests)) {

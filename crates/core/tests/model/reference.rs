@@ -114,7 +114,8 @@ impl Reference {
 
     /// Excludes from later reads the writes that were acknowledged before `write` was submitted.
     fn replaced_by(&mut self, sector: u64, write: u32) {
-        let (writes, submitted) = (&self.writes, self.writes[write as usize].submitted);
+        let writes = &self.writes;
+        let submitted = self.writes[write as usize].submitted;
         self.sectors[sector as usize]
             .retain(|&other| writes[other as usize].acknowledged > submitted || other == write);
     }

@@ -335,7 +335,8 @@ impl Bench {
             // A refused write may or may not be visible.
             let settled = self.device().read_only_since().is_none();
             if request.operation == Operation::Read && status == Status::Ok && settled {
-                let (read, expected) = (&contents[&request.tag], self.host.expected(&request));
+                let read = &contents[&request.tag];
+                let expected = self.host.expected(&request);
                 if *read != expected {
                     return Err(format!("{request:?} returned {read:?} instead of {expected:?}"));
                 }
@@ -374,7 +375,8 @@ impl Bench {
     }
 
     fn recover(&mut self, flash: MemoryFlash, target: &str, hits: &mut Hits) -> Result<(), String> {
-        let (mut flash, mut left) = (flash, if target == "recovery" { 3 } else { 0 });
+        let mut flash = flash;
+        let mut left = if target == "recovery" { 3 } else { 0 };
         let erases: Vec<u32> = self.erases(&mut flash);
         hits.compared += u64::from(self.compare_with_scan(&flash)?);
         let (mut device, report) = loop {

@@ -283,7 +283,8 @@ impl Case {
         let least = u64::from(config.soft_threshold()) + 2;
         let until = least + rng.below(u64::from(config.geometry.blocks) + 1 - least);
         let idle = ["0us", "20us", "500us"][rng.below(3) as usize];
-        let (preempt, gain) = (one_in(rng, 2), ["0.0", "0.3"][rng.below(2) as usize]);
+        let preempt = one_in(rng, 2);
+        let gain = ["0.0", "0.3"][rng.below(2) as usize];
         overrides.push(format!(
             "gc.background={{ idle = \"{idle}\", until = {until}, preempt = {preempt}, gain = {gain} }}"
         ));

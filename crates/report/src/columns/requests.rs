@@ -85,7 +85,8 @@ impl<T: Table> RequestsWriter<T> {
     /// Creates a writer to a table with these [`fields`]. `streams` are the names of the streams, and `together` is the
     /// number of rows that are buffered.
     pub fn to(table: T, streams: &[String], together: usize) -> RequestsWriter<T> {
-        let (streams, rows) = (streams.to_vec(), Vec::new());
+        let streams = streams.to_vec();
+        let rows = Vec::new();
         let operations = Operation::ALL.map(|operation| operation.name().to_owned()).to_vec();
         let statuses = STATUSES.map(|status| status_name(status).to_owned()).to_vec();
         RequestsWriter { table, streams, operations, statuses, rows, together }

@@ -80,7 +80,8 @@ fn relative(row: &Row, group: usize) -> Option<Relative> {
 
 /// Returns the end of the axis: all differences fit, and most intervals.
 fn limit<'a>(all: impl Iterator<Item = &'a Relative>) -> Option<f64> {
-    let (mut most, mut extents) = (0.0f64, Vec::new());
+    let mut most = 0.0f64;
+    let mut extents = Vec::new();
     for relative in all {
         most = most.max(relative.by.abs());
         extents.push(relative.by.abs() + relative.half.unwrap_or(0.0));

@@ -36,7 +36,8 @@ impl Comparison {
                 seeds: group.runs.iter().map(|run| run.summary.seed).collect(),
             }
         });
-        let (compared, mut metrics) = (compared.collect(), metrics::rows(groups));
+        let compared = compared.collect();
+        let mut metrics = metrics::rows(groups);
         let tested = Row::judge(&mut metrics);
         Comparison { schema: SCHEMA, warnings: warnings(groups), groups: compared, tested, metrics }
     }

@@ -133,7 +133,8 @@ mod tests {
         let mut rows = [Row::new("metric".to_owned(), unit, values)];
         Row::judge(&mut rows);
         let [row] = rows;
-        let (form, cells) = (Form::of(&row), &row.values);
+        let form = Form::of(&row);
+        let cells = &row.values;
         let [first, second] = [0, 1].map(|index| form.value(cells[index].as_ref()));
         [form.unit().to_owned(), first, second, form.difference(cells[1].as_ref())]
     }

@@ -166,7 +166,8 @@ impl Choice {
     /// Returns the latency of this rank; the lowest latency has rank 1. The latency is determined digit by digit, so
     /// that memory use does not depend on the number of requests.
     fn at_rank(&self, requests: &Path, rank: u64, counts: &dyn Fn(Operation) -> bool) -> Result<Time> {
-        let (mut prefix, mut rank) = (0u64, rank);
+        let mut prefix = 0u64;
+        let mut rank = rank;
         for shift in (0..u64::BITS).step_by(DIGIT as usize).rev() {
             let mut of_digit = vec![0u64; 1 << DIGIT];
             read_latencies(requests, &mut |_, of, latency| {

@@ -66,7 +66,8 @@ fn of_units(timeline: &Path, wanted: &dyn Fn(u64) -> bool, span: (u64, u64), bef
         match event["ph"].as_str() {
             Some("b") => {
                 let what = event["name"].as_str().unwrap_or_default().trim_start_matches("wait: ");
-                let (from, request) = (ps(&event["ts"]), args["request"].as_u64());
+                let from = ps(&event["ts"]);
+                let request = args["request"].as_u64();
                 if let (Some(lpn), Some(request), "host write" | "rmw read") = (args["lpn"].as_u64(), request, what)
                     && wanted(lpn)
                     && from <= span.1
@@ -90,7 +91,8 @@ fn of_units(timeline: &Path, wanted: &dyn Fn(u64) -> bool, span: (u64, u64), bef
 /// Divides a wait on a unit that ended at `until` among the operations that caused it, the last one first.
 fn chain(all: &[Older], lpn: u64, until: u64, wait: u64) -> OrderExplanation {
     let from = until.saturating_sub(wait);
-    let (mut at, mut behind) = (until, Vec::new());
+    let mut at = until;
+    let mut behind = Vec::new();
     while at > from
         && let Some(older) = all.iter().find(|older| older.lpn == lpn && older.end == at && older.from < at)
     {

@@ -233,7 +233,8 @@ fn overlap(a: Span, b: Span) -> u64 {
 /// Returns the parts of a span that no span of `others` covers.
 fn without(span: Span, mut others: Vec<Span>) -> Vec<Span> {
     others.sort_unstable();
-    let (mut left, mut from) = (Vec::new(), span.0);
+    let mut left = Vec::new();
+    let mut from = span.0;
     for other in others {
         if other.0 > from {
             left.push((from, other.0.min(span.1)));

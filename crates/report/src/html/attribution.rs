@@ -336,7 +336,8 @@ mod tests {
         let figure = bars("attribution", "", html! {}, &groups, false);
         let traces = figure.data.as_array().unwrap();
         let drawn: Vec<_> = traces.iter().map(|trace| (&trace["y"], &trace["x"], &trace["xaxis"])).collect();
-        let (write, of) = (json!(["write"]), [json!([5e-6]), json!([5e-4])]);
+        let write = json!(["write"]);
+        let of = [json!([5e-6]), json!([5e-4])];
         assert_eq!(drawn, [(&write, &of[0], &json!("x")), (&write, &of[1], &json!("x2"))]);
         assert_eq!((&traces[0]["showlegend"], &traces[1]["showlegend"]), (&json!(true), &json!(false)));
         let text = largest_causes(&groups, false).0;

@@ -114,7 +114,8 @@ fn shares(points: &LatencyCurve, left: f64) -> (Vec<f64>, Vec<f64>) {
     let first = points.us.first().map_or(left, |us| seconds(*us).max(left));
     let (mut times, mut shares, mut before) = (vec![first], vec![1.0], count);
     for (us, longer) in points.us.iter().zip(&points.longer) {
-        let (time, taken) = (seconds(*us).max(left), before - longer);
+        let time = seconds(*us).max(left);
+        let taken = before - longer;
         // The curve has a point at least every 0.5% of the requests, and every tenth of the rest, apart from steps.
         if taken >= STEP && (taken > count / 100 || taken > before / 5) {
             times.push(time);

@@ -127,8 +127,10 @@ fn throughput(series: &[SeriesPoint]) -> Option<Figure> {
             continue;
         }
         let iops = weights(series, |point| rounded(point.operations[place].iops));
-        let (style, weights) = (Style::of_operation(name), vec![1.0; series.len()]);
-        let (name, hover) = (words(name), "%{y:.4~g} MiB/s, %{customdata:.4~s} requests/s in the window");
+        let style = Style::of_operation(name);
+        let weights = vec![1.0; series.len()];
+        let name = words(name);
+        let hover = "%{y:.4~g} MiB/s, %{customdata:.4~s} requests/s in the window";
         lines.add(Quantity { name: &name, style, values, weights, hover, more: json!({ "customdata": iops }) }, false);
     }
     let caption = html! {
@@ -285,7 +287,8 @@ fn merges(series: &[SeriesPoint]) -> Option<Figure> {
             (seconds > 0.0).then(|| point.merges[index] as f64 / seconds)
         };
         let (values, weights) = (values(series, rate), vec![1.0; series.len()]);
-        let (style, hover) = (Style::of(index), "%{y:.4~s} merges/s");
+        let style = Style::of(index);
+        let hover = "%{y:.4~s} merges/s";
         lines.add(Quantity { name, style, values, weights, hover, more: json!({}) }, false);
     }
     let mut layout =
@@ -321,7 +324,8 @@ fn amplification(series: &[SeriesPoint]) -> Option<Figure> {
         ratio(so_far.0, so_far.1)
     });
     let top = top_of_amplification(series, &since_start)?;
-    let (x, style) = (times(series), Style::of(0));
+    let x = times(series);
+    let style = Style::of(0);
     let data = |y: &[Option<f64>], what: &str| json!({ "x": x, "y": y, "legendgroup": what, "hovertemplate": format!("%{{x:.4~g}} s, {what}: %{{y:.4~g}}") });
     let mut behind = trace("in the window", style.faint(), data(&windows, "in the window"));
     behind["showlegend"] = true.into();

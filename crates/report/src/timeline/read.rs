@@ -212,7 +212,8 @@ fn event_in(packet: &[u8]) -> Option<(i32, u64)> {
             _ => return None,
         }
     }
-    let (mut kind, mut fields) = (None, Fields(event?));
+    let mut kind = None;
+    let mut fields = Fields(event?);
     while let Some((field, value)) = fields.next()? {
         match (field, value) {
             (TYPE, Field::Number(number)) => kind = i32::try_from(number).ok(),
@@ -320,7 +321,8 @@ impl Reader {
     /// Returns the name of a track as an event.
     fn track(&mut self, track: &TrackDescriptor, each: &mut dyn FnMut(&Value) -> Result<()>) -> Result<()> {
         let of = |uuid: Option<u64>| Track::of(uuid.unwrap_or(0), self.planes);
-        let (found, parent) = (of(track.uuid).context("an unknown track")?, of(track.parent_uuid));
+        let found = of(track.uuid).context("an unknown track")?;
+        let parent = of(track.parent_uuid);
         if let (Track::Plane(plane), Some(Track::Channel(channel))) = (found, parent) {
             ensure!(self.channels.len() as u64 <= self.planes, "more planes than the device has");
             self.channels.insert(plane, channel);

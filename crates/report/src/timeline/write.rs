@@ -331,7 +331,8 @@ impl<W: Write> TimelineWriter<W> {
                 arguments.push(self.number("plane", u64::from(work.plane)));
             }
             arguments.extend(self.requests_of((work.tag != u64::MAX).then_some(work.tag).as_slice()));
-            let (track, span) = (Track::Core(u64::from(work.core)), (work.start, work.end));
+            let track = Track::Core(u64::from(work.core));
+            let span = (work.start, work.end);
             self.event(Event { track, span, category: FIRMWARE, name, arguments, flows: Vec::new() })?;
         }
         Ok(())
@@ -373,7 +374,8 @@ impl<W: Write> TimelineWriter<W> {
     /// Adds an operation that was granted at the end of the slice or before the file starts. Returns its number.
     fn begin_operation(&mut self, slice: &Slice, requests: Vec<u64>) -> u64 {
         let lpn = (slice.lpn != u32::MAX).then_some(slice.lpn);
-        let (number, ppn) = (self.operations, slice.ppn);
+        let number = self.operations;
+        let ppn = slice.ppn;
         self.operations += 1;
         let operation = Operation { number, ppn, requests, granted: slice.end, lpn, ..Operation::default() };
         self.running[slice.plane as usize].push(slice.kind, operation);
@@ -405,7 +407,8 @@ impl<W: Write> TimelineWriter<W> {
                 self.point(*request, flow);
             }
         }
-        let (track, span) = (Self::track(slice.lane), (slice.start, slice.end));
+        let track = Self::track(slice.lane);
+        let span = (slice.start, slice.end);
         self.event(Event { track, span, category, name: &name, arguments, flows })
     }
 

@@ -60,7 +60,8 @@ impl Figure {
     /// Returns the timeline that `floatgate run --timeline` would write.
     pub fn timeline(&self) -> Vec<u8> {
         let device = device(&self.overrides);
-        let (streams, whole) = (["host".to_owned()], (Time::ZERO, Time::NEVER));
+        let streams = ["host".to_owned()];
+        let whole = (Time::ZERO, Time::NEVER);
         let mut writer =
             TimelineWriter::new(Vec::new(), device.config(), self.luns.clone(), &streams, whole, u64::MAX).unwrap();
         writer.slices(&self.slices).unwrap();
@@ -378,7 +379,8 @@ fn copies() -> Vec<Figure> {
     ];
     let mut device = device(&overrides);
     for plane in 0..8 {
-        let (units, ftl) = ((8 * plane..8 * plane + 8).map(Lpn), device.ftl_mut());
+        let units = (8 * plane..8 * plane + 8).map(Lpn);
+        let ftl = device.ftl_mut();
         units.clone().for_each(|unit| ftl.write_to(PlaneId(plane), unit));
         units.take(4).for_each(|unit| ftl.trim(unit));
     }

@@ -95,7 +95,8 @@ fn timeline(planes: u64, programs: u64) -> Vec<u8> {
     }
     for program in 0..programs {
         for plane in 0..planes {
-            let (op, track_uuid) = (program * planes + plane, Some(Track::Plane(plane).uuid(planes)));
+            let op = program * planes + plane;
+            let track_uuid = Some(Track::Plane(plane).uuid(planes));
             let values = [("op", op), ("plane", plane), ("lun", 0), ("block", 0), ("page", program)];
             let debug_annotations = values.iter().map(|(name, value)| number(name, *value)).collect();
             let (category_iids, name_iid, r#type) = (vec![1], Some(1), Some(BEGIN));

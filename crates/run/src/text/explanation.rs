@@ -46,7 +46,8 @@ impl Reporter<'_> {
     fn head(&mut self) {
         let choice = self.choice;
         let Explanation { request, operation, lba, sectors, stream, status, standing, .. } = self.explanation;
-        let (size, operation) = (*sectors as f64 / 2.0, words::words(operation));
+        let size = *sectors as f64 / 2.0;
+        let operation = words::words(operation);
         self.line(format!(
             "request {request}: {operation} of {size} KiB at sector {lba}, of stream {stream}; status {status}"
         ));
@@ -169,7 +170,8 @@ impl Reporter<'_> {
     }
 
     fn wait(&mut self, from: f64, wait: &WaitExplanation) {
-        let (from, us) = (self.instant(from), self.duration(wait.us));
+        let from = self.instant(from);
+        let us = self.duration(wait.us);
         self.line(format!("  {from}  {:<8} {us} for {}", "waits", wait.of));
         for (held, what, us, operations, requests) in by_cause(&wait.behind) {
             let what = words::operation(what);

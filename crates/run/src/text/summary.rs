@@ -114,7 +114,8 @@ fn precondition(summary: &Summary) -> String {
         Some(false) => ", NOT steady",
         None => "",
     };
-    let (writes, mapped) = (reached.drive_writes, reached.mapped * 100.0);
+    let writes = reached.drive_writes;
+    let mapped = reached.mapped * 100.0;
     format!("{}: {writes:.2} drive writes, {mapped:.1} % mapped{amplified}{steady}", state.requested)
 }
 
@@ -405,7 +406,8 @@ fn gc(page: &mut Page, summary: &Summary) {
     };
     let (victims, moved) = (grouped(gc.victims), grouped(gc.pages_moved.round() as u64));
     let efficiency = percent(efficiency);
-    let (victim, page_moved) = (plural(gc.victims, "victim"), if moved == "1" { "page" } else { "pages" });
+    let victim = plural(gc.victims, "victim");
+    let page_moved = if moved == "1" { "page" } else { "pages" };
     page.line(
         "GC",
         format!(
@@ -516,7 +518,9 @@ fn live(page: &mut Page, summary: &Summary) {
     }
     for frontend in live.frontends.iter().filter(|_| live.frontends.len() > 1) {
         let (Some(share), Some(p50)) = (frontend.late_share, frontend.lateness_us.p50) else { continue };
-        let (name, late, p50) = (&frontend.name, percent(share), decimals(p50));
+        let name = &frontend.name;
+        let late = percent(share);
+        let p50 = decimals(p50);
         page.line("", format!("over {name}: {late} % of {} replies late, p50 {p50} us", grouped(frontend.replies)));
     }
     clients(live).for_each(|line| page.line("", line));

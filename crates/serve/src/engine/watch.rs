@@ -266,7 +266,8 @@ mod tests {
     }
 
     fn taken(engine: &mut Engine, port: Port) -> Answer {
-        let (now, mut answers) = (target(engine, port), Vec::new());
+        let now = target(engine, port);
+        let mut answers = Vec::new();
         engine.take_due(port, Wall(now.0 - 1), &mut answers);
         assert!(answers.is_empty(), "a reply must not be sent early");
         engine.advance(now);

@@ -58,7 +58,8 @@ impl SystemFile {
     /// Creates a file that only its owner can access, and locks it. It has another name than `path` until
     /// [`NewFile::publish`], so that an unfinished file is never mistaken for an image.
     pub fn create(path: &Path) -> io::Result<(SystemFile, NewFile)> {
-        let (folder, mut prefix) = (folder_of(path), std::ffi::OsString::from("."));
+        let folder = folder_of(path);
+        let mut prefix = std::ffi::OsString::from(".");
         prefix.push(path.file_name().unwrap_or_default());
         prefix.push(".");
         let new = tempfile::Builder::new().prefix(&prefix).suffix(".partial").tempfile_in(folder)?;
@@ -244,7 +245,8 @@ mod tests {
         disk.read(0, &mut bytes).unwrap();
         disk.punch(0, 4096).unwrap();
         disk.sync().unwrap();
-        let (spent, all) = (disk.take_spent(), Wall::now().since(start));
+        let spent = disk.take_spent();
+        let all = Wall::now().since(start);
         assert!(Wall(0) < spent && spent <= all, "{spent:?} of {all:?}");
         assert_eq!((disk.take_spent(), bytes[0]), (Wall(0), 7));
     }

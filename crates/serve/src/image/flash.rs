@@ -283,7 +283,8 @@ impl Flash {
     pub fn program(&mut self, ppn: Ppn, units: &[(Record, Content)]) -> Result<(), String> {
         self.check_order(ppn, units.len() as u32)?;
         let (mut slots, mut payload) = std::mem::take(&mut self.spare);
-        let (unit, erases) = (self.layout.unit as usize, self.erases(self.layout.block_of(ppn)));
+        let unit = self.layout.unit as usize;
+        let erases = self.erases(self.layout.block_of(ppn));
         for ((part, at), (record, content)) in (0..).zip(ppn.0..).zip(units) {
             let before = payload.len();
             if let Content::Bytes(bytes) = content {
@@ -597,7 +598,8 @@ impl Flash {
                 self.payload(at, &mut into[index * unit..(index + 1) * unit])?;
             }
         }
-        let (mut any, erases) = (false, self.erases(self.layout.block_of(ppn)));
+        let mut any = false;
+        let erases = self.erases(self.layout.block_of(ppn));
         for (index, at) in (ppn.0..).take(count).enumerate() {
             let SlotState::Holds(slot) = decode(at, erases, &slots[index * SLOT..(index + 1) * SLOT]) else {
                 return Err(ReadError::Unreadable(at));

@@ -280,7 +280,8 @@ impl Inspector<'_> {
 
     /// Writes the records that the check has changed, and sets the next unit of the block.
     fn settle(&mut self, block: u32) -> Result<(), ImageError> {
-        let (first, entry) = (block * self.flash.layout.units, self.flash.entries[block as usize]);
+        let first = block * self.flash.layout.units;
+        let entry = self.flash.entries[block as usize];
         let mut next = 0;
         for (index, state) in self.states.iter().enumerate() {
             let is_lost = *state == SlotState::Damaged;

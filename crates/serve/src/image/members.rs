@@ -54,7 +54,8 @@ impl Note {
         let layout = config.layout();
         let (level, members) = (layout.level().number(), layout.members());
         let stripe = u64::from(layout.chunk()) * SECTOR;
-        let (stripes, outdated) = (layout.rows(), config.options.failed.clone());
+        let stripes = layout.rows();
+        let outdated = config.options.failed.clone();
         let (uses, is_synced, is_starting) = (Vec::new(), false, false);
         Note { format: FORMAT, level, stripe, members, stripes, is_synced, outdated, uses, is_starting }
     }
@@ -191,7 +192,8 @@ impl OpenedArray {
                 opened.begin(array.member_mut(number)).map_err(|error| error.of_member(number))
             });
         let stores = begun.collect::<Result<_, _>>()?;
-        let (layout, note) = (config.layout(), Note::of(&config));
+        let layout = config.layout();
+        let note = Note::of(&config);
         let folder = self.partial.as_ref().map(|partial| partial.path().to_owned());
         let mut members = Members { stores, options, layout, folder, note };
         members.write_note(false)?;
@@ -377,7 +379,8 @@ impl Members {
     /// Cuts the power of all members and restores it. The array continues when the recovery of all members has ended,
     /// and compares its stripes.
     pub fn power_cycle(array: &mut SsdArray, seed: u64) -> Result<Recovered, ImageError> {
-        let (at, configs) = (floatgate_core::ssd::Ssd::now(array), array.config().members.clone());
+        let at = floatgate_core::ssd::Ssd::now(array);
+        let configs = array.config().members.clone();
         let Some(members) = array.payload_mut::<Members>() else {
             return Err(ImageError::Array("the array has no images".to_owned()));
         };

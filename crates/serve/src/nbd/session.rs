@@ -133,7 +133,8 @@ impl Session {
         out.extend_from_slice(&wire::GREETING.to_be_bytes());
         out.extend_from_slice(&wire::OPTION.to_be_bytes());
         out.extend_from_slice(&(handshake::FIXED | handshake::NO_ZEROES).to_be_bytes());
-        let (state, options) = (State::Greeting, 0);
+        let state = State::Greeting;
+        let options = 0;
         Session { export, state, options, no_zeroes: false, structured: false, allocation: false, is_full: false }
     }
 
@@ -391,7 +392,8 @@ impl Session {
         }
         match reader.bytes(length as usize) {
             Some(data) => {
-                let (kind, fua) = (Kind::Write(data), flags & flag::FUA != 0);
+                let kind = Kind::Write(data);
+                let fua = flags & flag::FUA != 0;
                 Taken::Command(wire::REQUEST_HEAD + data.len(), Command { cookie, kind, offset, length, fua })
             }
             None => Taken::Needs(wire::REQUEST_HEAD + length as usize),

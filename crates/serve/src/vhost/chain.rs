@@ -86,7 +86,9 @@ impl Chain {
         self.readable.clear();
         self.writable.clear();
         self.is_ordered = true;
-        let (mut index, mut is_indirect, mut left) = (head, false, usize::from(table.size).min(LONGEST));
+        let mut index = head;
+        let mut is_indirect = false;
+        let mut left = usize::from(table.size).min(LONGEST);
         loop {
             let descriptor = table.get(memory, index)?;
             if descriptor.refers_to_indirect_table() {

@@ -414,7 +414,8 @@ impl Frontend {
             while connection.takes_requests() {
                 let mut session = connection.session();
                 let Some(head) = session.take(ring as u16).map_err(drop)? else { break };
-                let (memory, table) = (&session.memory, session.rings[ring].table());
+                let memory = &session.memory;
+                let table = session.rings[ring].table();
                 self.chain.read(memory, table, head).map_err(drop)?;
                 let requested = blk::request(memory, &self.disk, &mut self.chain, &mut self.payload).map_err(drop)?;
                 drop(session);

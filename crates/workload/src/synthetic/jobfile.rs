@@ -201,7 +201,8 @@ fn apply(
                 Set::Key(index) => {
                     places.insert(keys::KEYS[index].names[0], line.place.clone());
                     if let Some(earlier) = seen.insert(index, line) {
-                        let (place, key) = (&earlier.place, keys::KEYS[index].names[0]);
+                        let place = &earlier.place;
+                        let key = keys::KEYS[index].names[0];
                         warnings.push(format!("{}: [{section}] `{key}` replaces that of {place}", line.place));
                     }
                 }

@@ -57,7 +57,8 @@ impl Section {
         let origin = if options.ioengine.is_none() { ", which a job without ioengine has," } else { "" };
         options.iodepth = Some(1);
         let Some(limited) = limited else { return };
-        let (name, engine) = (options.name.as_ref().unwrap_or(&self.name), engine.name);
+        let name = options.name.as_ref().unwrap_or(&self.name);
+        let engine = engine.name;
         let keep = if open { "requests that do not wait for each other" } else { "a larger depth" };
         self.warnings.push(format!(
             "{name}: {limited}, as in fio, because its engine {engine}{origin} is synchronous; for {keep}, set \

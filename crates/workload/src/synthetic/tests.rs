@@ -290,7 +290,8 @@ fn strides_are_exact() {
     assert_eq!(all, [128, 136, 128, 136, 160, 168, 160, 168]);
     // Each block of a zone occurs once, in random order.
     for chunk in run("rw=randwrite bs=4k zonesize=64k zoneskip=192k", MIB, 256).chunks_exact(16).enumerate() {
-        let (zone, mut order) = (chunk.0 as u64 % 4 * 512, lbas(chunk.1));
+        let zone = chunk.0 as u64 % 4 * 512;
+        let mut order = lbas(chunk.1);
         order.sort_unstable();
         assert!(order.into_iter().eq((0..16).map(|i| zone + i * 8)));
     }

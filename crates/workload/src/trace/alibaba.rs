@@ -43,7 +43,8 @@ fn parse(line: &[u8]) -> Result<Option<Record>, Expected> {
 }
 
 fn write(out: &mut Vec<u8>, request: &Outgoing) {
-    let (device, operation) = (request.number, if request.operation == Operation::Read { 'R' } else { 'W' });
+    let device = request.number;
+    let operation = if request.operation == Operation::Read { 'R' } else { 'W' };
     let (offset, bytes) = (u128::from(request.lba) * u128::from(SECTOR), request.sectors * SECTOR);
     let time = request.ticks(TimeUnit::Us);
     out.extend_from_slice(format!("{device},{operation},{offset},{bytes},{time}\n").as_bytes());

@@ -172,7 +172,8 @@ impl WriteRequest for Numbered {
             Operation::Flush => "FN",
             Operation::Write | Operation::WriteZeroes => "W",
         };
-        let (sequence, time) = (self.sequence, request.seconds());
+        let sequence = self.sequence;
+        let time = request.seconds();
         let range = match request.operation {
             Operation::Flush => String::new(),
             _ => format!("{} + {} ", request.lba, request.sectors),

@@ -152,7 +152,8 @@ impl Parser for Blktrace {
             self.events.leave_out_passthrough();
             return Ok(None);
         }
-        let (lba, bytes) = (raw.u64(16), u64::from(raw.u32(24)));
+        let lba = raw.u64(16);
+        let bytes = u64::from(raw.u32(24));
         let sectors = bytes.div_ceil(SECTOR);
         let Some(operation) = self.events.operation(raw.requested(), sectors) else { return Ok(None) };
         let (lba, sectors) = if operation == Operation::Flush { (0, 0) } else { (lba, sectors) };

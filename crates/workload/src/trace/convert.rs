@@ -152,11 +152,14 @@ impl Conversion {
         let tick = 10_u128.pow(self.writer.resolution.exponent());
         let rounded = (ps + tick / 2) / tick * tick;
         self.rounded += u64::from(rounded != ps);
-        let (granule, end) = (self.writer.granule, record.lba + u64::from(record.sectors));
-        let (lba, wide_end) = (record.lba / granule * granule, end.next_multiple_of(granule));
+        let granule = self.writer.granule;
+        let end = record.lba + u64::from(record.sectors);
+        let lba = record.lba / granule * granule;
+        let wide_end = end.next_multiple_of(granule);
         self.widened += u64::from(lba != record.lba || wide_end != end);
         self.beyond += u64::from(self.writer.address_bits < 64 && wide_end >> self.writer.address_bits.min(63) != 0);
-        let (operation, sectors) = (record.operation, wide_end - lba);
+        let operation = record.operation;
+        let sectors = wide_end - lba;
         requests.write(out, &Outgoing { ps: rounded, number: *number, name, operation, lba, sectors });
         self.written += 1;
     }
@@ -178,11 +181,13 @@ impl Conversion {
             warnings.push(format!("{times} rounded: the finest that {format} holds is 1 {resolution}"));
         }
         if self.widened > 0 {
-            let (requests, kib) = (counted(self.widened, "request"), self.writer.granule / 2);
+            let requests = counted(self.widened, "request");
+            let kib = self.writer.granule / 2;
             warnings.push(format!("{requests} widened to whole pages of {kib} KiB, in which {format} counts"));
         }
         if self.beyond > 0 {
-            let (requests, bits) = (counted(self.beyond, "request"), self.writer.address_bits);
+            let requests = counted(self.beyond, "request");
+            let bits = self.writer.address_bits;
             warnings.push(format!(
                 "{requests} written with an address beyond 2^{bits} sectors, which the program that {format} is made for \
                  does not read"

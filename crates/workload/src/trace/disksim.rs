@@ -46,7 +46,8 @@ fn parse(line: &[u8]) -> Result<Option<Record>, Expected> {
 
 fn write(out: &mut Vec<u8>, request: &Outgoing) {
     let Outgoing { number, lba, sectors, .. } = request;
-    let (time, operation) = (request.decimal(TimeUnit::Ms), u8::from(request.operation == Operation::Read));
+    let time = request.decimal(TimeUnit::Ms);
+    let operation = u8::from(request.operation == Operation::Read);
     out.extend_from_slice(format!("{time} {number} {lba} {sectors} {operation}\n").as_bytes());
 }
 

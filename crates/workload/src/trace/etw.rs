@@ -119,7 +119,8 @@ impl Parser for Etw {
             self.is_header(line);
             return Ok(None);
         }
-        let (layout, operation) = (self.layouts[event], EVENTS[event].1);
+        let layout = self.layouts[event];
+        let operation = EVENTS[event].1;
         let value = |column: usize, what| number(values[column], what);
         let end = value(layout.end, "the time in us, a whole number")?;
         let elapsed = value(layout.elapsed, "the elapsed time in us, a whole number")?;

@@ -52,7 +52,8 @@ fn parse(line: &[u8]) -> Result<Option<Record>, Expected> {
 }
 
 fn write(out: &mut Vec<u8>, request: &Outgoing) {
-    let (time, device) = (request.decimal(TimeUnit::Us), request.number);
+    let time = request.decimal(TimeUnit::Us);
+    let device = request.number;
     let (page, pages) = (request.lba / PAGE, request.sectors / PAGE);
     let operation = u8::from(request.operation == Operation::Read);
     out.extend_from_slice(format!("{time} {device} {page} {pages} {operation}\n").as_bytes());

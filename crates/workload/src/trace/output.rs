@@ -106,7 +106,8 @@ mod tests {
 
     fn read_all(path: &Path) -> (Vec<u8>, bool) {
         let mut input = Input::open(path, "trace".to_owned(), &Default::default()).unwrap();
-        let (mut read, mut buffer) = (Vec::new(), vec![0; 4096]);
+        let mut read = Vec::new();
+        let mut buffer = vec![0; 4096];
         loop {
             match input.read(&mut buffer).unwrap() {
                 0 => return (read, input.is_cut()),

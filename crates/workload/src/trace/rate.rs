@@ -69,7 +69,8 @@ impl RateCheck {
         let place = &mut self.recent[(self.count % BURST as u64) as usize];
         let (earlier, bytes_before) = std::mem::replace(place, (arrival, self.bytes));
         if self.count >= BURST as u64 && self.burst.is_none() {
-            let (span, moved) = (arrival.since(earlier), self.bytes - bytes_before);
+            let span = arrival.since(earlier);
+            let moved = self.bytes - bytes_before;
             // Fast integer check, because it runs for every request: a burst can be impossible only if it is shorter
             // than 1 us per request or 1 us per 64 KB.
             let at_least_ps = (moved / 64_000).max(BURST as u64).saturating_mul(1_000_000);

@@ -155,7 +155,8 @@ impl Records {
         if frame.fault.is_none() && is_text && holds_nothing(bytes, in_header) {
             return Ok(());
         }
-        let (format, word) = (self.detected.format, self.frame_word());
+        let format = self.detected.format;
+        let word = self.frame_word();
         // A server that was killed while recording leaves a partial line.
         if *format == super::floatgate::FORMAT && !in_header && self.frames.is_unterminated(frame) {
             self.cut_line = Some(frame.number);

@@ -119,12 +119,14 @@ impl Trace {
     #[cold]
     fn too_late(&self, line: u64, since: u128) -> SourceError {
         if let Some(jump) = self.gaps.jump() {
-            let (gap, before) = (span(jump.ps), jump.before(self.records.frame_word()));
+            let gap = span(jump.ps);
+            let before = jump.before(self.records.frame_word());
             let what = format!("simulated time holds 213 days, and there is a gap of {gap} {before}: {ADVICE}");
             return self.records.error(line, &what);
         }
         let unit = self.records.unit();
-        let (days, scale) = (since / (86_400 * 10_u128.pow(12)), self.scale);
+        let days = since / (86_400 * 10_u128.pow(12));
+        let scale = self.scale;
         let what = format!(
             "{} ({days} days) after the first request, times {scale}, is longer than the 213 days that simulated time \
              holds; `--time-unit` changes the unit ({unit}), `--time-scale` the speed",

@@ -58,7 +58,8 @@ pub(super) fn columns(line: &[u8]) -> Result<(Record, u64), Expected> {
 
 pub(super) fn write(out: &mut Vec<u8>, request: &Outgoing) {
     let Outgoing { number, lba, sectors, .. } = request;
-    let (time, operation) = (request.ticks(TimeUnit::Ns), u8::from(request.operation == Operation::Read));
+    let time = request.ticks(TimeUnit::Ns);
+    let operation = u8::from(request.operation == Operation::Read);
     out.extend_from_slice(format!("{time} {number} {lba} {sectors} {operation}\n").as_bytes());
 }
 

@@ -45,7 +45,8 @@ fn parse(line: &[u8]) -> Result<Option<Record>, Expected> {
 
 fn write(out: &mut Vec<u8>, request: &Outgoing) {
     let Outgoing { number, lba, sectors, .. } = request;
-    let (time, operation) = (request.ticks(TimeUnit::S), u8::from(request.operation != Operation::Read));
+    let time = request.ticks(TimeUnit::S);
+    let operation = u8::from(request.operation != Operation::Read);
     out.extend_from_slice(format!("{time},{lba},{sectors},{operation},{number}\n").as_bytes());
 }
 

@@ -135,7 +135,8 @@ mod tests {
             let steps = [&[Write(9), Write(4), WritePart(5, 0, 2)], parts, &[Write(7), Take]].concat();
             play("bplru", &steps)[0].len()
         };
-        let (whole, older) = (4, 1);
+        let whole = 4;
+        let older = 1;
         assert_eq!(cut(&[WritePart(5, 2, 4), WritePart(6, 0, 1), WritePart(6, 1, 4)]), whole);
         assert_eq!(cut(&[WritePart(5, 2, 4), WritePart(6, 2, 4), WritePart(6, 0, 2)]), older, "not in order");
         assert_eq!(cut(&[WritePart(5, 0, 2), WritePart(5, 2, 4), Write(6)]), older, "two sectors written twice");

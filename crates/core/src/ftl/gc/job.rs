@@ -263,7 +263,8 @@ impl Job {
         if ftl.pools.is_some() {
             return self.choose_assigned(ftl, plane);
         }
-        let (free_blocks, shape) = (self.free_blocks(ftl, plane), *ftl.shape());
+        let free_blocks = self.free_blocks(ftl, plane);
+        let shape = *ftl.shape();
         let is_background = free_blocks > shape.soft || !ftl.wants_gc(plane, free_blocks);
         if is_background && free_blocks >= shape.until {
             return false;

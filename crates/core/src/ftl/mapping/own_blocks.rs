@@ -297,7 +297,8 @@ impl OwnBlocks {
     pub fn bind_write(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) -> Option<Bound> {
         let start = self.begin(cx)?;
         let cause = self.cause_of(cx.ops()[id].lpn);
-        let (mut last, mut count) = (id, 1);
+        let mut last = id;
+        let mut count = 1;
         cx.bind(id, start);
         while count < self.group && cause == ProgramCause::Checkpoint && !self.pending.is_empty() {
             let next = self.pending.first();
@@ -429,7 +430,8 @@ impl OwnBlocks {
                 self.failed.push(block);
                 continue;
             }
-            let (plane, planes) = (ftl.blocks.plane_of(block), self.planes);
+            let plane = ftl.blocks.plane_of(block);
+            let planes = self.planes;
             let of_set = |slot: &&mut Slot| slot.plane.0 / planes == plane.0 / planes && slot.block == NOWHERE;
             let slot = self.slots.iter_mut().filter(of_set).min_by_key(|slot| slot.plane != plane);
             let slot =

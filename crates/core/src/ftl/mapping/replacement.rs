@@ -64,7 +64,8 @@ impl Replacement {
 
     /// Marks the units of the next program as padding. Returns its first unit.
     fn pad(&mut self, ftl: &mut Ftl, to: BlockId) -> Ppn {
-        let (start, group) = (Ppn(ftl.blocks.first_unit(to).0 + self.next), ftl.shape().units_per_program);
+        let start = Ppn(ftl.blocks.first_unit(to).0 + self.next);
+        let group = ftl.shape().units_per_program;
         (start.0..start.0 + group).for_each(|unit| ftl.map.set_owner(Ppn(unit), PADDING));
         self.next += group;
         start

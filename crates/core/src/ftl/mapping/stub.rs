@@ -213,7 +213,8 @@ impl Bench {
 
     fn end_write(&mut self, first: TransactionId) -> Ppn {
         let Bound { ppn, .. } = self.bind(|scheme, cx| scheme.bind_write(cx, first));
-        let (lpn, mut id) = (self.cx.ops[first].lpn, first);
+        let lpn = self.cx.ops[first].lpn;
+        let mut id = first;
         while id.is_some() {
             let write = self.cx.ops.remove(id);
             self.cx.ftl.blocks.validate(write.ppn);

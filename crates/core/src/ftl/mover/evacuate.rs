@@ -88,7 +88,9 @@ impl Evacuation {
     pub fn read(&mut self, ftl: &mut Ftl, max: u32) -> Option<PagesRead> {
         let block = self.walk.block?;
         let per_page = ftl.shape().units_per_page;
-        let (before, mut pages, mut last) = (self.copies.len(), 0, u32::MAX);
+        let before = self.copies.len();
+        let mut pages = 0;
+        let mut last = u32::MAX;
         ftl.blocks.visit_valid(self.walk.next..self.walk.end, |unit| {
             let page = per_page.divide(unit.0);
             if page != last {

@@ -29,7 +29,8 @@ impl Gather {
     /// together. The scheme gets `number` at the end of each read.
     pub fn add(&mut self, cx: &mut (impl Context + ?Sized), number: u32, from: Ppn) {
         let ftl = cx.ftl();
-        let (block, per_page) = (ftl.blocks.depend(from), ftl.shape().units_per_page);
+        let block = ftl.blocks.depend(from);
+        let per_page = ftl.shape().units_per_page;
         self.copies.push(Copy { lpn: ftl.map.owner(from), from, to: Ppn::NONE });
         if self.open.is_some() {
             let read = &mut cx.ops()[self.open];

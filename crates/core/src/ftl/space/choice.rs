@@ -119,7 +119,8 @@ impl Space {
     /// Removes a closed block from the candidates of the victim policy.
     pub(super) fn remove_candidate(&mut self, id: BlockId) {
         let Block { valid, role, .. } = self.blocks[id.index()];
-        let (plane, invalid) = (self.plane_of(id), self.size(role).data_units - u32::from(valid));
+        let plane = self.plane_of(id);
+        let invalid = self.size(role).data_units - u32::from(valid);
         if let Some(victims) = &mut self.victims[role as usize] {
             victims.closed.remove(plane, id);
         }

@@ -129,7 +129,8 @@ impl Space {
     /// Creates a space of erased blocks. `has_ages` is true if policies other than victim policies need ages of
     /// blocks.
     pub fn new(device: &DeviceConfig, seed: u64, has_ages: bool) -> Result<Space, String> {
-        let (planes, per_plane) = (device.total_planes(), device.geometry.blocks);
+        let planes = device.total_planes();
+        let per_plane = device.geometry.blocks;
         let layouts = Layout::of(device);
         let wear = Leveling::new(device, seed)?;
         let has_ages = has_ages || wear.as_ref().is_some_and(|wear| wear.needs.ages);
@@ -432,7 +433,8 @@ impl Space {
         let block = &mut self.blocks[id.index()];
         block.valid -= 1;
         if block.state == BlockState::Closed {
-            let (role, valid) = (block.role, u32::from(block.valid));
+            let role = block.role;
+            let valid = u32::from(block.valid);
             let plane = self.plane_of(id);
             if let Some(victims) = &mut self.victims[role as usize] {
                 victims.update(plane, id, valid, self.clock);

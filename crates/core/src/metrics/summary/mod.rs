@@ -758,8 +758,10 @@ impl Summary {
         let summaries = units(flash.programs_by_cause.summary as f64);
         let all = (flash.units.programmed + flash.units.unfilled) as f64 + summaries;
         let share = |part: f64| part / all * total;
-        let (gc, unfilled) = (share(units(self.gc.pages_moved)), share(flash.units.unfilled as f64));
-        let (summaries, map) = (share(summaries), share(units(flash.programs_by_cause.map as f64)));
+        let gc = share(units(self.gc.pages_moved));
+        let unfilled = share(flash.units.unfilled as f64);
+        let summaries = share(summaries);
+        let map = share(units(flash.programs_by_cause.map as f64));
         // The device's own units usually have a page to themselves. The rest of the page counts as unfilled.
         let own = |pages: u64| share(units(pages as f64) / f64::from(self.config.units_per_page()));
         let causes_of = &flash.programs_by_cause;

@@ -95,7 +95,8 @@ impl Array {
     #[inline(never)]
     fn show_phases(&mut self, unit: ExecUnitId, from: Time, switched: Time, turns: u32, end: Time) {
         let channel = self.channel_of_unit(unit);
-        let (lane, data) = (Lane::Channel(channel.0), self.channels[channel].data);
+        let lane = Lane::Channel(channel.0);
+        let data = self.channels[channel].data;
         let turn = Time((end - switched).0 / u64::from(turns.max(1)));
         for index in 0..turns {
             let operation = self.operation_of(unit, index);

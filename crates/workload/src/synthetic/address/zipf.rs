@@ -131,7 +131,8 @@ mod tests {
     fn zipf_of_a_single_rank() {
         for theta in [0.5, 1.0, 2.0] {
             assert!((0..100).all({
-                let (zipf, mut rng) = (Zipf::new(1, theta), rng());
+                let zipf = Zipf::new(1, theta);
+                let mut rng = rng();
                 move |_| zipf.next(&mut rng) == 1
             }));
         }

@@ -187,7 +187,8 @@ impl Modeled {
         }
         let largest = model.operations.iter().flat_map(|one| &one.sizes).map(|(sectors, _)| *sectors).max();
         if u64::from(largest.unwrap_or(0)) > device_sectors {
-            let (largest, device) = (size(u64::from(largest.unwrap_or(0))), size(device_sectors));
+            let largest = size(u64::from(largest.unwrap_or(0)));
+            let device = size(device_sectors);
             return Err(error(format!("a request of {largest} is larger than the device, {device}")));
         }
         let rng = |part: &str| Rng::new(seed, &format!("workload/{name}/{part}"));

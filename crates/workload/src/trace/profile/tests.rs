@@ -161,7 +161,8 @@ fn naive(items: &[Item]) -> Naive {
 fn items() -> impl Strategy<Value = Vec<Item>> {
     let one = (0..2_000_000_000_u64, 0..3_u32, any::<bool>(), 0..6_000_u64, 1..700_u32, any::<bool>());
     proptest::collection::vec(one, 1..60).prop_map(|parts| {
-        let (mut ps, mut end) = (0_i128, 0);
+        let mut ps = 0_i128;
+        let mut end = 0;
         parts
             .into_iter()
             .map(|(gap, device, reads, lba, sectors, follows)| {

@@ -50,7 +50,8 @@ fn program(job: &mut Job, ftl: &mut Ftl) -> bool {
 
 #[test]
 fn a_victim_is_chosen_read_programmed_and_erased() {
-    let (mut ftl, mut job) = (ftl(&[0, 4, 5]), Job::new(false));
+    let mut ftl = ftl(&[0, 4, 5]);
+    let mut job = Job::new(false);
     assert!(job.is_idle());
     assert_eq!(job.next_step(&mut ftl, PLANE), Step::Read { first: Ppn(0), units: 1 });
     assert_eq!((job.moving.block(), job.gain, ftl.blocks.block(BlockId(0)).dependents), (Some(BlockId(0)), 5, 1));
@@ -75,7 +76,8 @@ fn a_victim_is_chosen_read_programmed_and_erased() {
 
 #[test]
 fn a_victim_without_valid_units_is_erased_at_once() {
-    let (mut ftl, mut job) = (ftl(&[]), Job::new(false));
+    let mut ftl = ftl(&[]);
+    let mut job = Job::new(false);
     assert_eq!(job.next_step(&mut ftl, PLANE), Step::Erase(BlockId(0)));
     assert_eq!((job.awaiting_erase, job.moving.block()), (1, None));
     // The plane has more free blocks than the threshold afterwards.
@@ -86,7 +88,8 @@ fn a_victim_without_valid_units_is_erased_at_once() {
 
 #[test]
 fn a_choice_that_takes_time_is_requested_once_and_made_when_it_is_granted() {
-    let (mut ftl, mut job) = (ftl(&[0]), Job::new(true));
+    let mut ftl = ftl(&[0]);
+    let mut job = Job::new(true);
     assert_eq!(job.next_step(&mut ftl, PLANE), Step::Choose);
     assert_eq!(job.moving.block(), None);
     job.granted = true;

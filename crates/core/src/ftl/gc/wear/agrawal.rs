@@ -193,7 +193,8 @@ mod tests {
 
     #[test]
     fn a_worn_victim_is_allowed_with_its_share_of_the_remaining_life() {
-        let (ftl, device) = (worn(), from_toml(DEVICE, "test.toml", &[]).unwrap());
+        let ftl = worn();
+        let device = from_toml(DEVICE, "test.toml", &[]).unwrap();
         let view = ftl.blocks.view(ftl.blocks.region(PlaneId(0), Role::Data));
         let options = AgrawalConfig { migration: false, ..AgrawalConfig::default() };
         let mut policy = Agrawal::new(&options, &device, 7).unwrap();
@@ -203,7 +204,8 @@ mod tests {
         assert!(ratio > 0.1 && ratio < 0.7, "{ratio}");
         let draws = 20_000;
         let allowed = (0..draws).filter(|_| policy.allows(&view, victim)).count();
-        let (expected, share) = (ratio / 0.8, allowed as f64 / f64::from(draws));
+        let expected = ratio / 0.8;
+        let share = allowed as f64 / f64::from(draws);
         // Three standard deviations of a mean of 20,000 draws.
         assert!(
             (share - expected).abs() < 3.0 * (expected * (1.0 - expected) / f64::from(draws)).sqrt(),

@@ -111,7 +111,8 @@ impl Policy for Block {
     }
 
     fn new(_: &BlockConfig, device: &DeviceConfig, _: u64) -> Result<Self, String> {
-        let (map, planes) = (BlockMap::new(device), device.total_planes());
+        let map = BlockMap::new(device);
+        let planes = device.total_planes();
         Ok(Block {
             jobs: Table::new(map.logical.len() as u32, Job::default()),
             waiting: Table::new(planes, VecDeque::new()),
@@ -256,7 +257,8 @@ impl Mapping for Block {
             return self.own.holds(ftl.blocks.block_of(ppn));
         }
         let (number, offset) = self.map.split(lpn);
-        let (logical, block) = (&self.map.logical[number as usize], ftl.blocks.block_of(ppn).0);
+        let logical = &self.map.logical[number as usize];
+        let block = ftl.blocks.block_of(ppn).0;
         (block == logical.current || block == logical.old) && ftl.blocks.offset_in_block(ppn) == offset
     }
 

@@ -110,7 +110,8 @@ impl Block {
     /// Gives a logical block a free block. Returns `false` if there is none because the device is worn out.
     fn renew_now(&mut self, ftl: &mut Ftl, number: u32) -> bool {
         self.merge_now(ftl, number);
-        let (plane, group) = (block_home(ftl, number), ftl.shape().units_per_program);
+        let plane = block_home(ftl, number);
+        let group = ftl.shape().units_per_program;
         let LogicalBlock { current, next, .. } = *self.logical(number);
         if current != NOWHERE {
             self.fill_now(ftl, number, next.next_multiple_of(group));

@@ -187,7 +187,8 @@ impl Block {
         into: &mut Vec<(u32, TransactionId)>,
     ) {
         let group = cx.ftl().shape().units_per_program;
-        let (next, ops) = (self.logical(number).next, cx.ops());
+        let next = self.logical(number).next;
+        let ops = cx.ops();
         let mut pending = std::mem::take(&mut self.job(number).pending);
         let mut others = Fifo::default();
         while into.len() < max.min(group) as usize && !pending.is_empty() {
@@ -206,7 +207,8 @@ impl Block {
 
     /// Queues the reads of the units that the next program of a logical block copies, or the program if there are none.
     fn prepare_program(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
-        let (next, group) = (self.logical(number).next, cx.ftl().shape().units_per_program);
+        let next = self.logical(number).next;
+        let group = cx.ftl().shape().units_per_program;
         self.job(number).busy = true;
         for offset in next..next + group {
             if let Some(from) = self.old_place(cx.ftl(), number, offset)
@@ -222,7 +224,8 @@ impl Block {
 
     /// Returns `true` if a write of an offset is pending, so that its unit need not be copied.
     fn is_pending(&mut self, cx: &mut (impl Context + ?Sized), number: u32, offset: u32) -> bool {
-        let (first, ops) = (number * self.map.units(), cx.ops());
+        let first = number * self.map.units();
+        let ops = cx.ops();
         let mut id = self.job(number).pending.first();
         while id.is_some() && (ops[id].trimmed || ops[id].lpn.0 != first + offset) {
             id = ops[id].next;
@@ -293,7 +296,8 @@ impl Block {
             cx.bind(id, Ppn(start.0 + offset - next));
             cx.ops()[id].next = writes.get(index + 1).map_or(TransactionId::NONE, |&(_, id)| id);
         }
-        let (map, gather) = (&self.map, &mut self.jobs[number].gather);
+        let map = &self.map;
+        let gather = &mut self.jobs[number].gather;
         gather.bind(cx, |copy| Ppn(start.0 + map.split(Lpn(copy.lpn)).1 - next));
         let cause = if writes.is_empty() { ProgramCause::Merge } else { ProgramCause::Host };
         cx.ftl().note_program(cause, (writes.len() + gather.copies().len()) as u32);
@@ -333,7 +337,8 @@ impl Block {
         number: u32,
         writes: &[TransactionId],
     ) -> bool {
-        let (group, plane) = (cx.ftl().shape().units_per_program, block_home(cx.ftl(), number));
+        let group = cx.ftl().shape().units_per_program;
+        let plane = block_home(cx.ftl(), number);
         self.jobs[number].gather.forget(cx);
         // Otherwise, the program was one of units that are being moved.
         if !self.jobs[number].replaced.is_active() {
@@ -367,7 +372,8 @@ impl Block {
 
     /// Binds the next program of units that are moved from failed blocks.
     pub(super) fn bind_moved(&mut self, cx: &mut (impl Context + ?Sized), number: u32, class: Class) -> Bound {
-        let (job, current) = (&mut self.jobs[number], self.map.logical[number as usize].current);
+        let job = &mut self.jobs[number];
+        let current = self.map.logical[number as usize].current;
         let ppn = job.replaced.bind(cx, BlockId(current), &mut job.gather);
         let copies = job.gather.copies().len() as u32;
         cx.ftl().note_program(ProgramCause::Merge, copies);

@@ -27,7 +27,8 @@ pub struct MapState {
 impl MapState {
     /// Creates a map without translation pages in flash.
     pub fn new(options: &DftlConfig, device: &DeviceConfig) -> MapState {
-        let (units, per_page) = (device.logical_units() as u32, options.entries_per_page(device));
+        let units = device.logical_units() as u32;
+        let per_page = options.entries_per_page(device);
         let pages = units.div_ceil(per_page);
         let cached = options.cached_entries().clamp(1, u64::from(units)) as u32;
         // A share has few decimal digits: exact in billionths, and the same on every machine.

@@ -89,7 +89,8 @@ impl Dftl {
 
     /// Returns the flash page that holds an entry, counted within its translation page.
     fn flash_page_of(&mut self, cx: &mut (impl Context + ?Sized), lpn: Lpn) -> u32 {
-        let (pages, state) = (u64::from(cx.ftl().blocks.size(Role::Map).program_pages), &self.state);
+        let pages = u64::from(cx.ftl().blocks.size(Role::Map).program_pages);
+        let state = &self.state;
         (u64::from(state.entry_in_page(lpn)) * pages / u64::from(state.entries_per_page())) as u32
     }
 
@@ -221,7 +222,8 @@ impl Dftl {
         let is_known = self.state.is_wholly_cached(page);
         let Some(ppn) = self.state.place(page).filter(|_| !is_known) else { return false };
         self.page(page).state = State::Reading;
-        let (pages, cause) = (cx.ftl().blocks.size(Role::Map).program_pages, self.update_cause(cx, page));
+        let pages = cx.ftl().blocks.size(Role::Map).program_pages;
+        let cause = self.update_cause(cx, page);
         self.read_map(cx, page, ppn, pages, cause);
         true
     }

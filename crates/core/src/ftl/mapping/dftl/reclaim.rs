@@ -39,7 +39,8 @@ impl Dftl {
         }
         while !self.jobs[plane].waiting {
             let Some(victim) = self.map_victim(cx, plane) else { return };
-            let (ftl, job) = (cx.ftl(), &mut self.jobs[plane]);
+            let ftl = cx.ftl();
+            let job = &mut self.jobs[plane];
             if let Some(unit) = job.walk.next_valid(ftl) {
                 job.waiting = true;
                 let page = ftl.map.owner(unit) & !TRANSLATION;
@@ -61,7 +62,8 @@ impl Dftl {
     /// Returns the victim that is being moved. If there is none, takes the next one if free blocks are few and it finds
     /// room.
     fn map_victim(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) -> Option<BlockId> {
-        let (ftl, job) = (cx.ftl(), &mut self.jobs[plane]);
+        let ftl = cx.ftl();
+        let job = &mut self.jobs[plane];
         if job.walk.block().is_some() {
             return job.walk.block();
         }
@@ -103,11 +105,13 @@ impl Dftl {
     /// Changes the entry of a unit that garbage collection has moved out of the block of `from`, in the cache or in
     /// flash. The block is not erased before that.
     pub(super) fn entry_moved(&mut self, cx: &mut (impl Context + ?Sized), lpn: Lpn, from: Ppn) {
-        let (ftl, state) = (cx.ftl(), &mut self.state);
+        let ftl = cx.ftl();
+        let state = &mut self.state;
         if lpn.0 >= ftl.host_units || (state.lazy && state.cmt.change(lpn)) {
             return;
         }
-        let (page, victim) = (state.page_of(lpn), ftl.blocks.block_of(from));
+        let page = state.page_of(lpn);
+        let victim = ftl.blocks.block_of(from);
         let moved = &mut self.moved[ftl.blocks.plane_of(victim)];
         if !moved.iter().rev().any(|&(block, _)| block == victim.0) {
             ftl.blocks.depend(from);

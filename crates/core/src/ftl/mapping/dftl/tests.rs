@@ -10,7 +10,8 @@ const PER_PAGE: u32 = 1024;
 /// are in flash.
 fn bench(entries: u32) -> (Bench, [Ppn; 2]) {
     let scheme = format!("mapping.scheme={{ dftl = {{ cache = \"{}B\", cached_entry = \"8B\" }} }}", 8 * entries);
-    let (mut bench, mut places) = (Bench::new(&[&scheme, "capacity.spare=0.3"]), Vec::new());
+    let mut bench = Bench::new(&[&scheme, "capacity.spare=0.3"]);
+    let mut places = Vec::new();
     [0, PER_PAGE].into_iter().for_each(|lpn| bench.scheme.change_entry_now(Lpn(lpn)));
     bench.scheme.seal(&mut bench.cx.ftl, &mut |_, _, ppn| places.push(ppn));
     (bench, places.try_into().unwrap())

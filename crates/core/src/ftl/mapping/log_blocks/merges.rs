@@ -95,7 +95,8 @@ impl<R: Rules> LogBlocks<R> {
     /// they are taken from the end. Counts them for each log block.
     pub(super) fn numbers_of(&self, ftl: &mut Ftl, victims: &[u32], numbers: &mut Vec<u32>) {
         for &slot in victims {
-            let (first, before) = (self.first_unit(ftl, slot), numbers.len());
+            let first = self.first_unit(ftl, slot);
+            let before = numbers.len();
             let valid = (first..first + self.layout.units()).map(Ppn).filter(|&ppn| ftl.blocks.is_valid(ppn));
             numbers.extend(valid.map(|ppn| self.layout.split(Lpn(ftl.map.owner(ppn))).0));
             numbers[before..].sort_unstable();

@@ -118,7 +118,8 @@ impl Common {
 
     /// Returns the number of blocks of a set of planes that are neither data blocks nor log blocks on a full device.
     pub fn beyond(&self, device: &DeviceConfig) -> u32 {
-        let (planes, stripe) = (self.planes(device), u64::from(self.stripe.max(1)));
+        let planes = self.planes(device);
+        let stripe = u64::from(self.stripe.max(1));
         let units = u64::from(device.data_units_per_block()).max(1);
         let stripes = device.logical_units().div_ceil(units * stripe);
         let data = (stripes * stripe).div_ceil(u64::from(device.total_planes() / planes.max(1)).max(1));

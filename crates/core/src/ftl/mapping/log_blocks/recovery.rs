@@ -65,7 +65,8 @@ impl<R: Rules> LogBlocks<R> {
             let is_of_one = self.is_of_one(stream);
             let number = number.filter(|_| is_of_one).unwrap_or(NOWHERE);
             let expected = if self.runs == Some(stream) { NOWHERE } else { units };
-            let (ordered, block) = (in_place && is_of_one, block.0);
+            let ordered = in_place && is_of_one;
+            let block = block.0;
             *self.slot(slot) = Slot { block, number, next: units, expected, used: age, ordered, ..Slot::default() };
             self.slot_of[block as usize] = slot;
             if number != NOWHERE {

@@ -21,7 +21,8 @@ impl Trims {
 
     /// Adds a unit whose data is in flash.
     pub fn trimmed(&mut self, lpn: Lpn) {
-        let (word, bit) = (&mut self.listed[(lpn.0 / 64) as usize], 1 << (lpn.0 % 64));
+        let word = &mut self.listed[(lpn.0 / 64) as usize];
+        let bit = 1 << (lpn.0 % 64);
         self.length += u64::from(*word & bit == 0);
         *word |= bit;
     }
@@ -29,7 +30,8 @@ impl Trims {
     /// Removes a unit that the host writes, or whose logical block was merged. Returns `true` if it was in the list.
     #[inline]
     pub fn remove(&mut self, lpn: Lpn) -> bool {
-        let (word, bit) = (&mut self.listed[(lpn.0 / 64) as usize], 1 << (lpn.0 % 64));
+        let word = &mut self.listed[(lpn.0 / 64) as usize];
+        let bit = 1 << (lpn.0 % 64);
         let was_listed = *word & bit != 0;
         *word &= !bit;
         self.length -= u64::from(was_listed);

@@ -243,7 +243,8 @@ impl<R: Rules> LogBlocks<R> {
         let mut pending = self.slot(slot).pending;
         self.drop_trimmed(cx, &mut pending);
         self.slot(slot).pending = pending;
-        let (first, next) = (pending.first(), self.slot(slot).next);
+        let first = pending.first();
+        let next = self.slot(slot).next;
         if first.is_none() {
             // A merge may wait for an idle log block.
             return cx.tasks().push(call(step::SET, self.set_of_slot(slot)));
@@ -272,7 +273,8 @@ impl<R: Rules> LogBlocks<R> {
         let pending = std::mem::take(&mut self.slot(slot).pending);
         self.slot(slot).expected = if self.runs.is_some() { NOWHERE } else { self.layout.units() };
         let set = self.set_of_slot(slot);
-        let (mut id, mut last) = (pending.first(), TransactionId::NONE);
+        let mut id = pending.first();
+        let mut last = TransactionId::NONE;
         while id.is_some() {
             cx.note_queued(id, self.queue_of_set(set));
             (last, id) = (id, cx.ops()[id].next);
@@ -292,7 +294,8 @@ impl<R: Rules> LogBlocks<R> {
         for offset in next..next + self.layout.group() {
             let Some(from) = self.in_data(cx.ftl(), number, offset) else { continue };
             let lpn = cx.ftl().map.owner(from);
-            let (pending, ops) = (self.slot(slot).pending, &*cx.ops());
+            let pending = self.slot(slot).pending;
+            let ops = &*cx.ops();
             if !pending.iter(ops).any(|id| ops[id].lpn.0 == lpn && !ops[id].trimmed) {
                 self.slot(slot).gather.add(cx, slot, from);
             }
