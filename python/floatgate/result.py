@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from floatgate import _floatgate, _html
-from floatgate._files import draft, refuse_overwrites, read_limited, read_table
+from floatgate._files import draft, read_limited, read_table, refuse_overwrites
 from floatgate._node import Document, Free
 from floatgate._words import in_python
 from floatgate.columns import Requests, Series
