@@ -982,11 +982,12 @@ class GangUse(Node):
     """Maximum number of operations that waited for the gang."""
 
     bus: float | None
-    """Share of time for which the buses of the gang transferred commands or data, on average over the buses; null as
-    for `queue_length`."""
+    """Mean share of the measured period for which a bus of the gang transferred commands or data. Null if the
+    measured period has no length."""
 
     cell: float | None
-    """Share of time for which cells worked, on average over the dies of the gang; null as for `queue_length`."""
+    """Mean share of the measured period for which the cells of a die worked. Null if the measured period has no
+    length."""
 
 
 class PoolsUse(Node):
@@ -1012,8 +1013,8 @@ class PoolsUse(Node):
     flash."""
 
     cell: list[float]
-    """Share of time for which cells worked, on average over the dies of the pool, by pool. Empty if a die has
-    several pools, and if the measured period has no length."""
+    """Mean share of the measured period for which the cells of a die worked, by pool. Empty if a die has several
+    pools, or if the measured period has no length."""
 
 
 class Imbalance(Node):

@@ -95,7 +95,8 @@ fn pools_of_planes_are_static_allocation() {
         let mut ends = Vec::new();
         for _ in 0..12_000 {
             let lpn = rng.below(device.config().logical_units());
-            let (now, request) = (device.now(), units(&device, Write, lpn, 1));
+            let now = device.now();
+            let request = units(&device, Write, lpn, 1);
             submit(&mut device, now, request);
             ends.extend(drain(&mut device).iter().map(|done| done.finish));
         }
@@ -237,7 +238,8 @@ fn with_tie_erases_a_write_goes_to_an_idle_plane_with_the_least_erased_next_bloc
     let planes = device.config().total_planes();
     let logical = device.config().logical_units();
     let mut rng = floatgate_core::sim::rng::Rng::new(7, "writes");
-    let (mut uneven, mut at) = (0, Time::ZERO);
+    let mut uneven = 0;
+    let mut at = Time::ZERO;
     for _ in 0..20_000 {
         // Requests of one unit arrive when the device is idle, so all planes with free pages are idle.
         at = Time(at.0.max(device.now().0) + 1_000_000_000);
@@ -260,8 +262,8 @@ fn with_tie_erases_a_write_goes_to_an_idle_plane_with_the_least_erased_next_bloc
 }
 
 /// Overwrites half of the units of a device of one pool at random: the first half, or every second 16 units if `mixed`,
-/// so that all blocks have units of both halves. Returns the device when it is idle again, with the planes of the other
-/// units before and after that.
+/// so that all blocks have units of both halves. Returns the idle device, the planes of the other units before the
+/// overwrites, and their planes after the overwrites.
 fn overwritten(options: &[&str], mixed: bool) -> (Device, Vec<u32>, Vec<u32>) {
     let shape = ["allocation=dynamic", "geometry.blocks=24", "geometry.pages=16", "capacity.spare=0.4"];
     let mut device = machine(&[&shape[..], options].concat());
@@ -277,7 +279,8 @@ fn overwritten(options: &[&str], mixed: bool) -> (Device, Vec<u32>, Vec<u32>) {
     let before = cold(&device);
     let mut rng = floatgate_core::sim::rng::Rng::new(5, "writes");
     for _ in 0..4 * logical {
-        let (now, request) = (device.now(), units(&device, Write, unit(rng.below(half.into()) as u32, 0).into(), 1));
+        let now = device.now();
+        let request = units(&device, Write, unit(rng.below(half.into()) as u32, 0).into(), 1);
         submit(&mut device, now, request);
         while device.outstanding() >= 32 {
             let next = device.next_event_time().unwrap();

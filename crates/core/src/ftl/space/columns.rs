@@ -39,7 +39,8 @@ pub struct Candidates<'a> {
     pub count: usize,
 }
 
-/// Bits of [`Columns::order`] below the number of valid units. They count changes: enough for 2^47 of them.
+/// Number of low bits of [`Columns::order`] that hold the number of the last change of a row. The bits above them hold
+/// the number of valid units. Changes are counted up to 2^47.
 const CHANGES: u32 = 47;
 
 fn column<N: Default>(rows: usize) -> Box<[N]> {

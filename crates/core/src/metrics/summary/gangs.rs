@@ -17,10 +17,11 @@ pub struct GangUse {
     pub queue_length: Option<f64>,
     /// Maximum number of operations that waited for the gang.
     pub longest_queue: u32,
-    /// Share of time for which the buses of the gang transferred commands or data, on average over the buses; null as
-    /// for `queue_length`.
+    /// Mean share of the measured period for which a bus of the gang transferred commands or data. Null if the measured
+    /// period has no length.
     pub bus: Option<f64>,
-    /// Share of time for which cells worked, on average over the dies of the gang; null as for `queue_length`.
+    /// Mean share of the measured period for which the cells of a die worked. Null if the measured period has no
+    /// length.
     pub cell: Option<f64>,
 }
 

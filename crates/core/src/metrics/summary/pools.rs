@@ -19,8 +19,8 @@ pub struct PoolsUse {
     /// Mapping units programmed for copies, by pool: of garbage collection, wear leveling, and blocks whose programs
     /// failed. `flash.units.programmed` is the sum of both lists, and of the translation pages if the map is in flash.
     pub units_moved: Vec<u64>,
-    /// Share of time for which cells worked, on average over the dies of the pool, by pool. Empty if a die has several
-    /// pools, and if the measured period has no length.
+    /// Mean share of the measured period for which the cells of a die worked, by pool. Empty if a die has several
+    /// pools, or if the measured period has no length.
     pub cell: Vec<f64>,
 }
 

@@ -46,7 +46,8 @@ impl<R: Rules> LogBlocks<R> {
         self.take_block(cx.ftl(), index);
         self.slot(index).replaced.begin(block);
         self.continue_replacing(cx, index);
-        // Another log block may take the writes.
+        // The slot is busy until the units of the failed block have been copied. Meanwhile, pending writes of a shared
+        // stream can go to another log block of the set.
         cx.tasks().push(call(step::SET, set));
         true
     }
