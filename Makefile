@@ -131,6 +131,13 @@ bench: ## Measure the speed of simulation, trace parsing, and policies in Python
 		--bench speed --bench trace --locked
 	scripts/bench_policies.sh $(PYTHON)-release
 
+.PHONY: budget
+budget: ## Count instructions, branches and files of a request; BLESS=1 records them
+	@scripts/prerequisites.sh build
+	program=$$($(CARGO) bench --package floatgate-core --bench speed --locked --no-run --message-format=json | \
+		sed -n 's/.*"executable":"\([^"]*speed[^"]*\)".*/\1/p') && \
+		scripts/budget.py "$$program" $(if $(BLESS),--bless)
+
 .PHONY: bench-live
 bench-live: ## Measure a live device over NBD and vhost-user on two idle processors
 	@scripts/prerequisites.sh build

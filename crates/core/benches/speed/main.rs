@@ -6,8 +6,10 @@
 //! counts, because disturbances only make a run slower. Arguments after `--` are names of cases (`functional`,
 //! `preconditioning`, `lifetime`, `timed`, `attribution`, `controller`, `advanced`, `scaling`). Without any, all run.
 
+mod budget;
 mod floor;
 
+use budget::{BUFFER, BUFFER_AHEAD, CASES, RANDOM};
 use floatgate_core::config::{self, DeviceConfig};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::lifetime::{Repeated, Until, live};
@@ -263,19 +265,6 @@ fn costs<const N: usize>(options: [&[&str]; N], job_text: &str, state: Precondit
     costs
 }
 
-/// Jobs of random requests of 4 KiB: writes, reads, and both.
-const RANDOM: [(&str, &str, Precondition); 3] = [
-    ("writes", "rw=randwrite bs=4k iodepth=32 norandommap=1 number_ios=300000", Precondition::Steady),
-    ("reads", "rw=randread bs=4k iodepth=32 norandommap=1 number_ios=300000", Precondition::Fill),
-    ("both", "rw=randrw rwmixread=70 bs=4k iodepth=32 norandommap=1 number_ios=300000", Precondition::Steady),
-];
-
-/// A buffer with default options.
-const BUFFER: [&str; 1] = ["buffer.capacity=64MiB"];
-
-/// A buffer with water marks, whose memory takes time.
-const BUFFER_AHEAD: [&str; 4] = [BUFFER[0], "buffer.high_water=0.9", "buffer.low_water=0.8", "buffer.bandwidth=20GB/s"];
-
 /// Measures the cost of the buffer and of firmware, per flash operation.
 fn controller() {
     let software = [
@@ -331,37 +320,34 @@ fn advanced() {
     }
 }
 
-/// Runs a short job once. `scripts/instructions.py` counts its instructions with valgrind.
+/// Runs a case of `budget.rs` once, and prints its requests and flash operations. The clock is not read, because the
+/// program ends at that point under valgrind.
 fn instructions(name: &str) {
-    const MIXED: &str = "rw=randrw rwmixread=50 bs=4k iodepth=32 norandommap=1 number_ios=100000";
-    const WRITES_OF_PAGES: &str = "rw=randwrite bs=4k iodepth=32 norandommap=1 number_ios=2000";
-    let [(_, writes, _), (_, reads, _), _] = RANDOM;
-    let small = ["geometry.blocks=16", "gc.soft_threshold=1", "gc.hard_threshold=1", "capacity={spare=0.4}"];
-    let planes = ["nand.advanced.multi_plane_program=wise", "nand.advanced.cache_program=true"];
-    let dftl = ["mapping.scheme={ dftl = { cache = \"64KiB\" } }", "geometry.blocks=24"];
-    let firmware = ["controller.firmware.cores=4", "controller.firmware.lookup=\"50ns\""];
     let (run_name, attribution) = name.strip_prefix("attributed-").map_or((name, false), |name| (name, true));
-    let (options, job_text, state): (&[&str], &str, Precondition) = match run_name {
-        "reads" => (&[], reads, Precondition::Fill),
-        "writes" => (&[], writes, Precondition::Fill),
-        "mixed" => (&[], MIXED, Precondition::Fill),
-        "buffer" => (&BUFFER_AHEAD, MIXED, Precondition::Fill),
-        "firmware" => (&firmware, MIXED, Precondition::Fill),
-        "planes" => (&planes, MIXED, Precondition::Fill),
-        "dftl" => (&dftl, MIXED, Precondition::Fill),
-        "block" => (&["mapping.scheme=block"], "rw=write bs=64k iodepth=8 number_ios=8000", Precondition::Fill),
-        "fast" => (&["mapping.scheme.fast.logs.random=16", "capacity.spare=0.5"], WRITES_OF_PAGES, Precondition::Fill),
-        "last" => (&["mapping.scheme=last", "capacity.spare=0.5"], WRITES_OF_PAGES, Precondition::Fill),
-        "functional" => (&[], "rw=randread bs=4k number_ios=1", Precondition::Steady),
-        other => panic!("unknown run `{other}`"),
-    };
-    let set: Vec<String> = small.iter().chain(options).map(|&option| option.to_owned()).collect();
-    let config = config::load("bench-32g", &set).expect("an accepted device");
+    if let Some(kind) = run_name.strip_prefix("floor-") {
+        return instructions_of_floor(kind == "writes");
+    }
+    let case = CASES.iter().find(|case| case.name == run_name).unwrap_or_else(|| panic!("unknown run `{name}`"));
+    let set: Vec<String> = case.options.iter().copied().flatten().map(|&option| option.to_owned()).collect();
+    let config = config::load(case.device, &set).expect("an accepted device");
     let mut device = Device::new(config, Options { attribution, ..Options::default() }).expect("a checked device");
-    prepare(&mut device, state);
-    // The clock is not read, because the program ends at that point under valgrind.
-    let mut sources = sources(&device, job_text, 1);
-    run(&mut device, &mut sources, &mut NoWatcher).expect("all requests complete");
+    prepare(&mut device, case.state);
+    let mut sources = sources(&device, case.job, 1);
+    let before = device.ftl().counters;
+    let outcome = measured(&mut device, &mut sources);
+    let operations = flash_operations(&device.ftl().counters.since(&before));
+    println!("requests {} operations {operations}", outcome.results.all().latency.count());
+}
+
+/// Runs the floor of a small device once.
+fn instructions_of_floor(is_write: bool) {
+    let case = CASES.iter().find(|case| case.name == "reads").expect("a case of the small device");
+    let set: Vec<String> = case.options.iter().copied().flatten().map(|&option| option.to_owned()).collect();
+    let mut floor = Floor::new(&config::load(case.device, &set).expect("an accepted device"));
+    floor.fill();
+    floor.overwrite(if is_write { 2 * floor.units() } else { 0 });
+    let done = floor.run(is_write, 100_000);
+    println!("requests 100000 operations {}", done.operations);
 }
 
 /// Measures the cost over device size and length of the run, and the memory.
