@@ -30,6 +30,40 @@
 //! space of S blocks. Nor do pools of garbage collection and migrations of wear leveling, which move units elsewhere.
 //!
 //! B does not include bad blocks (`faults`).
+//!
+//! # Pools
+//!
+//! Pools of P planes that hold at most P L units have the same rule (`gc.scope`, `gc.destination`).
+//!
+//! 1. *Some plane can take a victim.* A job programs only its own plane, and starts a victim only if the plane has D
+//!    units of room for copies. Host writes leave the last free block of a plane, and a job that takes it returns a
+//!    block, to its own plane or to another one. When no job runs, the plane of the block that was erased last thus has
+//!    a free block, or no block was erased yet and all planes have one. After a power cut, recovery erases the blocks
+//!    that jobs had opened, because the victims still hold all units of these blocks.
+//! 2. *Some victim gains space.* With F free blocks in the pool, P (B - f) - F blocks are closed. One of them has U
+//!    invalid units if (P (B - f) - F) (D - U + 1) >= P L + 1. At the threshold, F <= P S, so the rule implies this.
+//!    With `gc.scope = "plane"`, F counts the planes at their threshold. The others have more free blocks and take host
+//!    writes. With `allocation.dynamic.active_blocks`, the host opens fewer blocks, so at least as many are closed.
+//! 3. *The host finds room.* Above the threshold, the pool has more free blocks than the reserves of its planes
+//!    together, so some plane takes host writes. With `gc.scope = "plane"`, a plane above its threshold does.
+//!
+//! # Failing blocks
+//!
+//! Host writes leave two free blocks in each plane with `[faults]`, or three while a failed block of the plane waits
+//! to be evacuated. The device becomes read-only if condition A or B of docs/model/gc.md is met. Otherwise the three
+//! steps hold:
+//!
+//! 1. Without B, the plane of the last failure has room for the units of its job, and for D more when the job ends. A
+//!    job takes the last but one free block, and the last one only if a program has failed. Its victim is then erased,
+//!    in the same plane or in another one, or the erase fails, and B is checked for the plane of the block. So either
+//!    the plane of the last erase has a free block, or the plane of the last failure has room for a victim. The
+//!    evacuation of a failed block leaves room for two blocks, so it never takes this room.
+//! 2. Whenever the host waits, each plane i has F_i <= 2 <= S free blocks. (With three, a failed block is evacuated,
+//!    and the third is for the host.) So at least B_i - f - S of its B_i good blocks are closed. Without A, the sum of
+//!    max(0, B_i - f - S) (D - U + 1) exceeds the units of the pool. If failed blocks hold units, closed blocks hold
+//!    fewer. This does not depend on `gc.scope`: a pool whose planes have at most 2 free blocks each is at its
+//!    threshold of 2 P or more, and so is each plane.
+//! 3. A plane with more free blocks than its reserve takes host writes, as above.
 
 use super::units::BlockCount;
 use super::{DeviceConfig, Frontiers, GcPace, GcScope};

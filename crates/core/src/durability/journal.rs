@@ -10,6 +10,14 @@
 //! Records are written at a flush, for a trim with FUA, and when half a unit of records waits. They are also written
 //! before a block with a trimmed unit is erased, because an older version of the unit may be elsewhere. Until then, the
 //! block has one more dependent.
+//!
+//! These records always find room. Let D be the data units of a block, U the units of a program, and h half the number
+//! of records that fit into a journal unit. A victim with r trims that are not recorded has at most D - r valid units,
+//! and it was chosen only if D units found room. So after its units have been moved, max(U, r) units of room are left.
+//! The emptiest journal unit has room for h new records. ceil(r / h) programs of U units fit if h >= 2 U, which
+//! `config/check.rs` requires. If the records of all blocks that await their erase do not fit into one unit, they are
+//! written block by block: first those of the plane of the unit, and those with few records. Each unit, or each
+//! ceil(r / h) units, thus frees a block.
 
 use std::collections::{BTreeMap, BTreeSet};
 

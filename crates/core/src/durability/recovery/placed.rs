@@ -1,5 +1,17 @@
 //! Recovery of a mapping scheme with blocks of its own: merges, if the scheme has no place for a block, and the blocks
 //! that it takes over.
+//!
+//! Let a set of planes have B blocks, L logical blocks and S log blocks, and q = B - L - S. A merge of a logical block
+//! with a data block needs one free block, and frees at least one. Each other merge adds a data block, and there are at
+//! most L. So a recovery with e surplus blocks succeeds if a block is free and e <= q. The surplus blocks are those
+//! that awaited their erase when a block was last opened. A durable device therefore opens a block only if another one
+//! is free and at most q blocks await their erase. If the scheme has no log blocks, the first condition is enough.
+//! Devices without this room are refused.
+//!
+//! If blocks may fail, let G be the good blocks of the set, and q = G - L - S. A block is opened only if two others are
+//! free and at most q - 1 good blocks await their erase. A failure lowers G and q by one. If two programs or summaries
+//! of a set fail before the next block is opened, more than q blocks may await their erase. If no block is then free
+//! for a merge, the device is read-only.
 
 use super::{Found, Rebuild, RecoverError, Recovery, Scan, foreign};
 use crate::durability::flash::{Record, Source};

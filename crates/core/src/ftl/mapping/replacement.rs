@@ -1,5 +1,15 @@
 //! Replacement of a block in which a program has failed: a free block takes its place, and gets its valid units at the
 //! same offsets. Mapping schemes with blocks of their own use it.
+//!
+//! A block of each set of planes stays free for this: log blocks, targets of merges and current blocks are opened
+//! only if two blocks are free. The device does not stall, because two blocks are free or await their erase whenever
+//! one is needed. A failed block counts as bad from its failure on. A logical block has at most one good data block,
+//! and each of the slots for log blocks and merges one good block. If a slot is empty, at most L + logs + merges - 1
+//! good blocks are in use, so two others are free or await their erase. An erase waits for reads, copies and programs,
+//! which wait for no free block: a program that fails gets the block that was left. With block mapping, a plane with
+//! fewer than two such blocks has L + 1 good blocks in use, so some logical block has two, and its merge frees one
+//! without taking any. If a second program fails before the first failed block has been replaced, and no block is free,
+//! the device becomes read-only. A durable device leaves one more block for merges of a recovery: three instead of two.
 
 use crate::ftl::Ftl;
 use crate::ftl::mapping::{Context, PADDING};
