@@ -192,7 +192,9 @@ container: ## Build the container image with buildah, and try it
 
 .PHONY: docs
 docs: ## Build the documentation site; broken links are errors
-	scripts/docs.sh $(or $(CARGO_TARGET_DIR),target)/docs
+	@scripts/prerequisites.sh build
+	$(BUILD)
+	FLOATGATE=$(PROGRAM) scripts/docs.sh $(or $(CARGO_TARGET_DIR),target)/docs
 
 .PHONY: columns
 columns: ## Check Parquet files and timelines with pyarrow, DuckDB and Perfetto's definitions

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the documentation's site with mkdocs, in its own virtual environment: DIRECTORY/site/index.html.
 #
-#   docs.sh DIRECTORY
+#   FLOATGATE=PROGRAM docs.sh DIRECTORY
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

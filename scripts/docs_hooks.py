@@ -1,15 +1,18 @@
 """Hooks of the documentation's site, which `mkdocs.yml` names.
 
 Pages link to files of the repository that are not pages, such as devices. These files become part of the site, so that
-it is complete without a network. The tutorial's notebook becomes a page. A list that directly follows a line of text,
-as GitHub allows, gets the empty line that Python-Markdown needs.
+it is complete without a network. The tutorial's notebook becomes a page, and so does the help of all commands, which
+the program named by FLOATGATE prints. A list that directly follows a line of text, as GitHub allows, gets the empty
+line that Python-Markdown needs.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import posixpath
 import re
+import subprocess
 import tomllib
 from html import escape
 from pathlib import Path
@@ -21,6 +24,11 @@ _LINKS = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 _ROLES = re.compile(r":(?:class|meth|func|mod|data|attr|exc):<code>~?(?:floatgate\.)?")
 _FENCE = re.compile(r"^ *(```|~~~)")
 _ITEM = re.compile(r"^ *([-*]|\d+\.) ")
+#: Names of subcommands, in the help of a command.
+_COMMANDS = re.compile(r"^Commands:\n((?:  .*\n)+)", re.MULTILINE)
+
+#: Page with the help of all commands. It is part of the site, and not of the repository.
+COMMANDS = "reference/commands.md"
 
 
 def on_config(config):
@@ -32,10 +40,11 @@ def on_config(config):
 
 
 def on_files(files, config):
-    """Add the tutorial's page, generated from the notebook, and the files that pages link to."""
+    """Add the page of the tutorial, the page on commands, and the files that pages link to."""
     from mkdocs.structure.files import File
 
     docs = Path(config["docs_dir"])
+    files.append(File.generated(config, COMMANDS, content=commands_page(_help)))
     for notebook in sorted(docs.glob("*.ipynb")):
         text = page_of(json.loads(notebook.read_text(encoding="utf-8")))
         files.append(File.generated(config, notebook.with_suffix(".md").name, content=text))
@@ -72,6 +81,32 @@ def on_page_markdown(markdown, page, config, files):
 def on_page_content(html, page, config, files):
     """Show names in docstrings as code: `:class:` and similar roles are for other tools."""
     return _ROLES.sub("<code>", html)
+
+
+def commands_page(help_of):
+    """Return the page on commands. `help_of` returns the help of a command, which it gets as a list of words."""
+    parts = ["# Commands\n\n`floatgate help COMMAND` prints the same texts.\n"]
+
+    def add(words):
+        text = help_of(words).rstrip() + "\n"
+        parts.append(f"\n{'#' * min(len(words) + 2, 4)} {' '.join(['floatgate', *words])}\n\n```text\n{text}```\n")
+        found = _COMMANDS.search(text)
+        for line in found[1].splitlines() if found else []:
+            # Longer descriptions continue on lines that are indented further.
+            name = line[2:].split(" ")[0]
+            if name not in ("", "help"):
+                add([*words, name])
+
+    add([])
+    return "".join(parts)
+
+
+def _help(words):
+    program = os.environ.get("FLOATGATE")
+    if not program:
+        raise RuntimeError("FLOATGATE is not set: expected the path of the program, which `make docs` sets")
+    done = subprocess.run([program, *words, "--help"], capture_output=True, text=True, check=True)
+    return done.stdout
 
 
 def _outside(link, page):

@@ -29,6 +29,21 @@ class Lists(unittest.TestCase):
             self.assertEqual(docs_hooks._parted(text), text)
 
 
+class Commands(unittest.TestCase):
+    def test_the_page_has_the_help_of_every_command(self) -> None:
+        texts = {
+            "": "A program\n\nCommands:\n  ctl   Query\n        or control\n  help  Print this\n\nOptions:\n  -h\n",
+            "ctl": "Query or control\n\nCommands:\n  fail  Make it fail\n",
+            "ctl fail": "Make it fail\n\n\n",
+        }
+        page = docs_hooks.commands_page(lambda words: texts[" ".join(words)])
+        headings = [line for line in page.splitlines() if line.startswith("#")]
+        self.assertEqual(
+            headings, ["# Commands", "## floatgate", "### floatgate ctl", "#### floatgate ctl fail"]
+        )
+        self.assertTrue(page.endswith("#### floatgate ctl fail\n\n```text\nMake it fail\n```\n"), page)
+
+
 class Notebooks(unittest.TestCase):
     def test_cells_and_outputs_become_a_page(self) -> None:
         cells = [

@@ -15,6 +15,17 @@ def call(script, *arguments, **options):
     return subprocess.run([script, *arguments], capture_output=True, text=True, check=False, **options)
 
 
+def test_the_page_on_commands_has_all_commands(root, program, monkeypatch):
+    monkeypatch.syspath_prepend(root / "scripts")
+    monkeypatch.setenv("FLOATGATE", program)
+    import docs_hooks
+
+    page = docs_hooks.commands_page(docs_hooks._help)
+    for command in ("run", "serve", "ctl power-cut", "device schema", "trace synth", "sweep", "man"):
+        assert re.search(f"^#+ floatgate {command}\n\n```text\n", page, re.MULTILINE), command
+    assert "--precondition <STATE>" in page
+
+
 def test_the_script_behaves_like_the_program(script, program):
     for arguments in (
         ["--help"],

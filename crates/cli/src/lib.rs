@@ -357,15 +357,4 @@ mod tests {
         let stored = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(share).join("man/man1");
         assert_eq!(names(&stored), pages, "a page of a command that no longer exists: delete it");
     }
-
-    #[cfg(feature = "live")]
-    #[test]
-    fn the_page_on_commands_matches_the_declaration() {
-        let options = clap_markdown::MarkdownOptions::new().title("Commands".to_owned()).show_footer(false);
-        let text = clap_markdown::help_markdown_custom::<Cli>(&options);
-        let lines = text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
-        let page =
-            lines.replacen("\n", "\n\nThis page is generated from the declaration of the command line.\n", 1) + "\n";
-        check("docs/reference/commands.md", page.as_bytes());
-    }
 }
