@@ -184,12 +184,12 @@ keys! {
             "Also think when this time has passed since the last think time; seconds." ""
             into!(thinktime_iotime, |value, _| time(value, SECOND, 1));
         key ["rate"] ""
-            "Bytes per second: each direction of a mix has this rate for itself, or `read,write,trim`. A request \
-             arrives when those before it have taken their time."
+            "Bytes per second of each direction of a mix; `read,write,trim` sets them separately. A request arrives \
+             when those before it have taken their time."
             "A limit: a device that falls behind slows the arrivals down."
             into!(rate, |value, base| by_direction(value, |part| bandwidth(part, base)));
         key ["rate_iops"] ""
-            "Requests per second: each direction of a mix has this rate for itself, or `read,write,trim`."
+            "Requests per second of each direction of a mix; `read,write,trim` sets them separately."
             "A limit, as above. With several sizes, it is one of bytes: the rate times the smallest size."
             into!(rate_iops, |value, base| by_direction(value, |part| rate(part, base)));
         key ["rate_process"] "`linear`"
@@ -226,8 +226,8 @@ keys! {
             "Write the requests that are issued to this file, as a fio iolog of version 3. With `numjobs`, clone *n* \
              writes to `file.n`." "All clones write to one file." into!(write_iolog, text);
         key ["read_iolog"] ""
-            "Replay this trace, in any format of `docs/reference/traces.md`. Of the other keys, only those for times \
-             and counts apply: see below." "Its own logs, and those of blktrace."
+            "Replay this trace, in any format of `docs/reference/traces.md`. Only keys for times and counts apply \
+             to it: see below." "Its own logs, and those of blktrace."
             into!(read_iolog, file);
         key ["replay_time_scale"] "`100`" "Speed of the replay in percent: 200 is twice as fast." ""
             into!(replay_time_scale, scale);

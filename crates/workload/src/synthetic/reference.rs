@@ -23,12 +23,9 @@ pub fn reference_page() -> String {
         page = page.replace(mark, table(group).trim_end());
     }
     let host = WITHOUT_MEANING.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
-    let mut unsupported = String::from("| key of fio | instead |\n|---|---|\n");
-    for (key, instead) in NOT_SUPPORTED {
-        let _ = writeln!(unsupported, "| `{key}` | {instead} |");
-    }
+    let unsupported = NOT_SUPPORTED.iter().map(|(key, _)| format!("`{key}`")).collect::<Vec<_>>().join(", ");
     page = page.replace("{engines}", engines().trim_end());
-    page.replace("{without-meaning}", &host).replace("{not-supported}", unsupported.trim_end())
+    page.replace("{without-meaning}", &host).replace("{not-supported}", &unsupported)
 }
 
 /// Returns the table of engines.
