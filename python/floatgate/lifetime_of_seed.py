@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Named(Node):
-    """Name, and a digest that distinguishes things of the same name."""
+    """Name and digest of a device or workload."""
 
     __slots__ = ()
 
@@ -68,9 +68,8 @@ class Wear(Node):
     }
 
     life_used: float | None
-    """Share of its endurance (`config.nand.endurance`) that the most erased block has used; 1 is all of it. Null if
-    the endurance is 0, which is unknown. The share exceeds 1 if a device without a table `faults` continues to
-    use the block, or if preconditioning has erased the block more often."""
+    """Share of `config.nand.endurance` that the most erased block has used; null if the endurance is 0, which is
+    unknown. It can exceed 1 without a table `faults`, and after preconditioning."""
 
     blocks: Spread
     """Erases of a block, over all blocks."""
@@ -106,10 +105,10 @@ class WearHistogram(Node):
     """Smallest erase count of a block, at which the first class starts."""
 
     width: int
-    """Number of consecutive erase counts in a class."""
+    """Consecutive erase counts in a class."""
 
     blocks: list[int]
-    """Number of blocks in each class."""
+    """Blocks in each class."""
 
 
 class RemainingLife(Node):

@@ -26,9 +26,8 @@ class Origin(Node):
     """Format."""
 
     confidence: str
-    """Confidence in the format: `given`, `certain`, `likely` (the format does not match all of the first lines),
-    `ambiguous` (other formats match too) or `doubtful` (no other format matches, but the unit of times, addresses
-    or lengths seems to be wrong)."""
+    """Confidence in the format: `given`, `certain`, `likely` (not all of the first lines match), `ambiguous` (other
+    formats match too) or `doubtful` (the unit of times, addresses or lengths seems to be wrong)."""
 
     alternatives: list[str]
     """Other formats that match equally well."""
@@ -58,36 +57,34 @@ class OperationProfile(Node):
     """Share of all requests."""
 
     bytes: int
-    """Total size of the requests in bytes."""
+    """Total size in bytes."""
 
     size_kib: Moments
     """Sizes in KiB."""
 
     sizes: list[SizeCount]
-    """Number of requests of each size. If there are more than 4096 sizes, they are rounded up to eighths of an
-    octave."""
+    """Number of requests of each size. More than 4096 sizes are rounded up to eighths of an octave."""
 
     sequential: float
-    """Share of the requests that start at the end of the last one of the same device and operation."""
+    """Share that starts at the end of the last request of the same device and operation."""
 
     run_mean: float | None
-    """Mean number of requests in a run of such requests. A single request is a run of one."""
+    """Mean number of requests in a sequential run; 1 for a single request."""
 
     run_longest: int
     """Number of requests in the longest run."""
 
     aligned: float
-    """Share of the requests that start at a page boundary."""
+    """Share that starts at a page boundary."""
 
     aligned_starts: float | None
-    """Share of the requests that start at a page boundary, among the requests that continue no other. Null if there
-    are none."""
+    """Share that starts at a page boundary, among the requests that continue no other."""
 
     whole_pages: float
-    """Share of the requests that start and end at a page boundary."""
+    """Share that starts and ends at a page boundary."""
 
     hot: HotShares | None
-    """Distribution of the accesses over the touched pages. Null except for reads and writes."""
+    """Distribution of the accesses over the touched pages; only for reads and writes."""
 
 
 class Moments(Node):
@@ -147,7 +144,7 @@ class HotShares(Node):
 class Arrivals(Node):
     """Arrivals of requests.
 
-    The gap of a request is the time since the one before it. A request that follows a later one has no gap.
+    The gap of a request is the time since the one before it; a request that follows a later one has none.
     """
 
     __slots__ = ()
@@ -174,7 +171,7 @@ class Arrivals(Node):
     """Correlation of a gap with the previous one, from -1 to 1. Above 0, short gaps occur in bursts."""
 
     resolution_ns: float | None
-    """Resolution: all times, counted from the first one, are multiples of this number of nanoseconds."""
+    """Resolution in nanoseconds: all times, counted from the first one, are multiples of it."""
 
     bursts: list[Burst]
     """Burstiness in windows of different lengths."""
@@ -188,7 +185,7 @@ class Arrivals(Node):
 
 
 class Burst(Node):
-    """Burstiness: numbers of requests in consecutive windows of time, starting at the first request."""
+    """Burstiness: numbers of requests in consecutive windows of time."""
 
     __slots__ = ()
 
@@ -247,14 +244,13 @@ class Footprint(Node):
     """Pages both read and written."""
 
     sampled: float
-    """Share of the 256 KiB regions of the address space that were counted. Below 1, the numbers of pages are
-    estimates."""
+    """Share of the 256 KiB regions of the address space that were counted. Below 1, numbers of pages are estimates."""
 
     relative_error: float
     """Relative standard error of the estimates. 0 if all pages were counted."""
 
     span_bytes: int
-    """Distance from the first to the last touched sector, in bytes. For several devices, the largest one."""
+    """Distance from the first to the last touched sector, in bytes; of several devices, the largest."""
 
     accesses_per_page: float | None
     """Accesses per touched page."""
@@ -281,7 +277,7 @@ class Sequentiality(Node):
     }
 
     after_last: float | None
-    """Share of the requests that start at the end of the last one of the same device, regardless of the operation."""
+    """Share of the requests that start at the end of the last one of the same device."""
 
     after_stream: float | None
     """Share of the requests that start at the end of one of the last 32 streams of the same device."""
@@ -302,7 +298,7 @@ class DeviceProfile(Node):
     """Share of reads."""
 
     bytes: int
-    """Total size of the requests in bytes."""
+    """Total size in bytes."""
 
     pages: float
     """Number of touched pages."""
@@ -326,7 +322,7 @@ class Order(Node):
     """Smallest `--sort-window` that restores the order. 0 if the requests are in order."""
 
     beyond: bool
-    """True if the requests are so far out of order that `sort_window` is only a lower bound."""
+    """True if `sort_window` is only a lower bound."""
 
 
 class Profile(ProfileText, Document):
@@ -369,7 +365,7 @@ class Profile(ProfileText, Document):
     """Number of requests."""
 
     bytes: int
-    """Total size of the requests in bytes."""
+    """Total size in bytes."""
 
     duration_s: float
     """Time from the earliest to the latest request, in seconds."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Named(Node):
-    """Name, and a digest that distinguishes things of the same name."""
+    """Name and digest of a device or workload."""
 
     __slots__ = ()
 
@@ -72,19 +72,19 @@ class Precondition(Node):
     """Host writes, in multiples of the capacity that the host sees."""
 
     write_amplification: float | None
-    """Write amplification of preconditioning, in mapping units; null if nothing was written. With `steady`, it is
-    that of the last drive write."""
+    """Write amplification of preconditioning, in mapping units; with `steady`, that of the last drive write. Null if
+    nothing was written."""
 
     write_amplification_at_hard: float | None
-    """Write amplification of the same writes if planes have only `config.gc.hard_threshold` free blocks, as under a
-    load that outpaces garbage collection. It is absent unless it is more than a tenth lower. Under other loads, a
-    run from this state reaches a write amplification between the two."""
+    """Write amplification of the same writes if planes have only `config.gc.hard_threshold` free blocks, as when
+    garbage collection cannot keep up. Absent unless it is more than a tenth lower. Runs under other loads are
+    between the two values."""
 
     mapped: float
-    """Share of the logical units that are mapped, from 0 to 1."""
+    """Share of the logical units that are mapped."""
 
     converged: bool | None
-    """True if write amplification converged; null if convergence was not requested."""
+    """True if write amplification converged; null if that was not requested."""
 
 
 class Requests(Node):
@@ -127,36 +127,35 @@ class Operations(Node):
     }
 
     count: int
-    """Number of requests that were served."""
+    """Requests that were served."""
 
     bytes: int
     """Bytes of these requests."""
 
     errors: int
-    """Number of requests that failed, such as writes to a device that has become read-only. No other field includes
-    them."""
+    """Requests that failed, such as writes to a read-only device. No other field includes them."""
 
     iops: float | None
     """Requests per second, from the first arrival to the last completion of all operations; null if that time is 0."""
 
     mib_per_s: float | None
-    """Throughput in MiB per second over the same time; null if that time is 0."""
+    """Throughput in MiB per second over the same time."""
 
     latency_us: Distribution
-    """Time from arrival to completion, in microseconds."""
+    """Time from arrival to completion."""
 
     waiting_us: Mean
-    """Time from arrival to first service, in microseconds."""
+    """Time from arrival to first service."""
 
     service_us: Mean
-    """Time from first service to completion, in microseconds."""
+    """Time from first service to completion."""
 
     attribution: Attribution | None
-    """Breakdown of the latencies; null without requests, or if the run did not collect it."""
+    """Breakdown of the latencies; null without requests, or if it was not collected."""
 
 
 class Distribution(Node):
-    """Distribution of a time, in microseconds; all null without requests."""
+    """Distribution of a time in microseconds; null without requests."""
 
     __slots__ = ()
     _absent: ClassVar[Mapping[str, Any]] = {
@@ -171,7 +170,7 @@ class Distribution(Node):
     """Minimum, exact."""
 
     p50: float | None
-    """Median. Like all percentiles, it differs from the exact value by at most 0.1% or 1 ns, whichever is more."""
+    """Median."""
 
     p90: float | None
     """90th percentile."""
@@ -205,12 +204,9 @@ class Mean(Node):
 
 
 class Attribution(Node):
-    """Latency breakdown.
+    """Latency breakdown: parts along the critical path of each request, which add up to its latency.
 
-    Each latency is partitioned along the request's critical path, and the parts add up to the latency.
-
-    A percentile is represented by the requests in its band of latencies. A band is at most 1/16 as wide as its
-    latencies are long. Thus `p99` shows what slow requests waited for.
+    A percentile is represented by the requests in its band, which is at most 1/16 as wide as its latencies are long.
     """
 
     __slots__ = ()
@@ -240,7 +236,7 @@ class Parts(Node):
     }
 
     requests: int
-    """Number of these requests."""
+    """Requests that the means are over."""
 
     latency_us: float
     """Mean latency, which is the sum of all parts."""
@@ -255,8 +251,7 @@ class Parts(Node):
     """Firmware of the controller: wait for a core, and execution."""
 
     throttle_us: float
-    """Throttle of host writes: delay of the write, and of writes before it (`config.gc.throttle`). Absent if it is
-    0."""
+    """Throttle of host writes: delay of the write, and of writes before it (`config.gc.throttle`). Absent if 0."""
 
     buffer_us: float
     """Memory of the controller: wait for room, wait of a flush, and access."""
@@ -332,8 +327,8 @@ class Distributions(Node):
 class LatencyCurve(Node):
     """Distribution of a latency: points of its curve, in ascending order.
 
-    Points are 0.5% of the requests apart, and in the last 5% there are 24 points per power of ten. If more requests
-    than that took the same time, the point of the next shorter latency is included, so that the curve has a step there.
+    Points are 0.5% of the requests apart, and in the last 5% there are 24 per power of ten. If more requests than that
+    took the same time, the point of the next shorter latency is included.
     """
 
     __slots__ = ()
@@ -342,14 +337,13 @@ class LatencyCurve(Node):
     """Operation, or `all`."""
 
     requests: int
-    """Number of requests."""
+    """Requests of this operation."""
 
     us: list[float]
-    """Latencies of the points in microseconds, within 0.1% or 1 ns, whichever is more. The last one is the maximum,
-    exact."""
+    """Latencies of the points, within 0.1% or 1 ns, whichever is more. The last one is the maximum, exact."""
 
     longer: list[int]
-    """Number of requests that took longer than each point, exact. The last one is 0."""
+    """Requests that took longer than each point, exact. The last one is 0."""
 
 
 class SizeCounts(Node):
@@ -361,10 +355,10 @@ class SizeCounts(Node):
     """Operation."""
 
     up_to_bytes: list[int]
-    """Maximum size of each class in bytes: a power of two, above which the next class starts."""
+    """Maximum size of each class: a power of two."""
 
     requests: list[int]
-    """Number of requests in each class."""
+    """Requests in each class."""
 
 
 class IntervalCounts(Node):
@@ -373,11 +367,10 @@ class IntervalCounts(Node):
     __slots__ = ()
 
     from_ns: list[int]
-    """Minimum time of each class in nanoseconds: 0, for less than 1 ns, or a power of two. A class ends where the
-    next one starts."""
+    """Minimum time of each class in nanoseconds: 0, for less than 1 ns, or a power of two."""
 
     requests: list[int]
-    """Number of requests in each class."""
+    """Requests in each class."""
 
 
 class ChannelCounts(Node):
@@ -389,7 +382,7 @@ class ChannelCounts(Node):
     """Operation."""
 
     requests: list[int]
-    """Number of requests that used 0, 1, 2, ... channels. The number for 256 includes requests that used more."""
+    """Requests that used 0, 1, 2, ... channels. The number for 256 includes more."""
 
 
 class Flash(Node):
@@ -408,7 +401,7 @@ class Flash(Node):
     """Mapping units in the programmed pages, without summaries."""
 
     blocks_erased: int
-    """Number of blocks erased."""
+    """Blocks erased."""
 
     commands: FlashCommands
     """Commands to the flash."""
@@ -426,10 +419,10 @@ class FlashPages(Node):
     __slots__ = ()
 
     read: int
-    """Number of pages read."""
+    """Pages read."""
 
     programmed: int
-    """Number of pages programmed."""
+    """Pages programmed."""
 
 
 class FlashUnits(Node):
@@ -441,14 +434,13 @@ class FlashUnits(Node):
     }
 
     programmed: int
-    """Number of mapping units programmed with data, from the host or moved."""
+    """Mapping units programmed with data, from the host or moved."""
 
     unfilled: int
-    """Number of mapping units programmed without data: padding inside pages, and whole pages of padding that fill a
-    wordline."""
+    """Mapping units programmed without data: padding inside pages, and pages of padding that fill a wordline."""
 
     trimmed: int
-    """Number of mapping units in flash that became invalid by a TRIM, or by write-zeroes that deallocates."""
+    """Mapping units in flash that a TRIM, or write-zeroes that deallocates, made invalid."""
 
 
 class FlashCommands(Node):
@@ -463,24 +455,22 @@ class FlashCommands(Node):
     }
 
     read: int
-    """Number of read commands."""
+    """Read commands."""
 
     program: int
-    """Number of program commands. A command may fill several pages."""
+    """Program commands. A command may fill several pages."""
 
     cut_by_flush: int
-    """Number of program units (`controller.fill_timeout`) that were queued before they were full, because a FLUSH or
-    FUA waited for them."""
+    """Program units that were queued before they were full, because a FLUSH or FUA waited for them."""
 
     cut_by_timeout: int
-    """Number of program units that were queued before they were full, because their first write had waited for
-    `controller.fill_timeout`."""
+    """Program units that were queued before they were full, after `controller.fill_timeout`."""
 
     erase: int
-    """Number of blocks erased, by a command of their own or together with others."""
+    """Blocks erased, by a command of their own or together with others."""
 
     copy_back: int
-    """Number of pages moved within their plane by copy-back. They are included in the reads and programs."""
+    """Pages moved by copy-back, which are included in the reads and programs."""
 
     parallel: list[ParallelCommands]
     """Multi-plane and interleaved commands, by kind and size."""
@@ -495,17 +485,16 @@ class ParallelCommands(Node):
     """Kind of command: `read`, `program`, `erase` or `copy-back`."""
 
     dies: int
-    """Number of dies of a chip in each command."""
+    """Dies of a chip in each command."""
 
     planes: int
-    """Number of planes of all these dies in each command."""
+    """Planes of all these dies in each command."""
 
     pages: int
-    """Number of pages that each command read or programmed, counted as in native mode; for an erase, number of
-    blocks."""
+    """Pages that each command read or programmed, counted as in native mode; for an erase, blocks."""
 
     commands: int
-    """Number of commands."""
+    """Commands of this kind and size."""
 
 
 class ProgramCauses(Node):
@@ -529,8 +518,7 @@ class ProgramCauses(Node):
     """Summaries of blocks."""
 
     padding: int
-    """Padding: whole pages at the end of a wordline. Padding inside pages is not included, but counts in
-    `flash.units.unfilled`."""
+    """Padding: whole pages at the end of a wordline. `flash.units.unfilled` also has the padding inside pages."""
 
     waste_copyback: int
     """Pages skipped so that a copy-back keeps the parity of its page."""
@@ -579,7 +567,7 @@ class ReadCauses(Node):
 
 
 class MapCache(Node):
-    """Cached part of a map that is in flash."""
+    """Cache of a map that is stored in flash."""
 
     __slots__ = ()
     _kinds: ClassVar[Mapping[str, str]] = {
@@ -590,19 +578,19 @@ class MapCache(Node):
     }
 
     hits: int
-    """Number of entries that the host needed and the cache held."""
+    """Entries that the host needed and the cache held."""
 
     misses: int
-    """Number of entries that the host needed and had to wait for."""
+    """Entries that the host needed and had to wait for."""
 
     hit_ratio: float | None
-    """Share of hits, from 0 to 1; null if no entry was needed."""
+    """Share of hits; null if no entry was needed."""
 
     evictions_clean: int
-    """Number of clean entries that were evicted."""
+    """Clean entries that were evicted."""
 
     evictions_dirty: int
-    """Number of dirty entries that were evicted and written back."""
+    """Dirty entries that were evicted and written back."""
 
     reads: MapPages
     """Translation pages read, by cause."""
@@ -611,7 +599,7 @@ class MapCache(Node):
     """Translation pages programmed, by cause."""
 
     victims: int
-    """Number of blocks of translation pages chosen as victims."""
+    """Blocks of translation pages chosen as victims."""
 
 
 class MapPages(Node):
@@ -646,34 +634,34 @@ class Gc(Node):
     }
 
     victims: int
-    """Number of blocks chosen as victims."""
+    """Blocks chosen as victims."""
 
     pages_moved: float
-    """Data moved, in flash pages. A page with one valid mapping unit of four counts as a quarter."""
+    """Data moved, in flash pages: one valid mapping unit of four counts as a quarter."""
 
     units_moved: MovedUnits
     """Mapping units moved, by cause."""
 
     efficiency: float | None
-    """Share of the victims' mapping units that did not have to be moved, because they were overwritten, trimmed or
-    padding, from 0 to 1; null without victims."""
+    """Share of the victims' mapping units that did not have to be moved (overwritten, trimmed or padding); null
+    without victims."""
 
     free_blocks: float | None
-    """Mean number of free blocks of the plane when a victim was chosen in it, including blocks that await or undergo
-    an erase; null without victims."""
+    """Mean number of free blocks of the plane when a victim was chosen in it, including blocks that await an erase;
+    null without victims."""
 
     collection_us: float | None
-    """Mean time from the choice of a victim to the end of its erase, in microseconds; null if no erase has ended. It
-    includes waits for the die and the channel, and for the host's operations in between."""
+    """Mean time from the choice of a victim to the end of its erase, with all waits and the host's operations in
+    between; null if no erase has ended."""
 
     collected_per_package: PerPackage
-    """Number of victims in each package whose erase has ended."""
+    """Victims in each package whose erase has ended."""
 
     wasted_copies: int
-    """Number of wasted copies: the host overwrote the unit while its copy was being programmed."""
+    """Wasted copies: the host overwrote the unit while its copy was programmed."""
 
     migrations: int
-    """Number of cold blocks whose data wear leveling moved into worn blocks (`config.gc.wear`)."""
+    """Cold blocks whose data wear leveling moved into worn blocks (`config.gc.wear`)."""
 
     merges: Merges
     """Merges of logical blocks (mapping schemes that merge blocks)."""
@@ -682,7 +670,7 @@ class Gc(Node):
     """Log blocks. Absent without them."""
 
     background: BackgroundGc | None
-    """Garbage collection in idle time, which the other values include (`config.gc.background`). Absent without it."""
+    """Part in idle time (`config.gc.background`); absent without it."""
 
 
 class MovedUnits(Node):
@@ -704,7 +692,7 @@ class MovedUnits(Node):
 
 
 class PerPackage(Node):
-    """A number for each package of the device. All values are null if it was not counted."""
+    """A number for each package; null if it was not counted."""
 
     __slots__ = ()
     _absent: ClassVar[Mapping[str, Any]] = {
@@ -727,7 +715,7 @@ class Merges(Node):
     __slots__ = ()
 
     switch: int
-    """Switch merges: nothing was copied, since the host had rewritten or trimmed everything."""
+    """Switch merges, which copied nothing: the host had rewritten or trimmed everything."""
 
     partial: int
     """Partial merges: the host wrote the first part of the new block, and the rest was copied."""
@@ -751,17 +739,16 @@ class LogBlocks(Node):
     """Host writes, by kind of log block."""
 
     reclaimed: int
-    """Number of log blocks that merges reclaimed."""
+    """Log blocks that merges reclaimed."""
 
     associativity: float | None
-    """Associativity: mean number of logical blocks with valid units in a log block when it was reclaimed; null if
-    none was."""
+    """Mean number of logical blocks with valid units in a log block when it was reclaimed; null if none was."""
 
     trim_list: int
-    """Length of the list of trimmed units at the end: their data was in flash, and no merge has skipped them yet."""
+    """Length of the list of trimmed units at the end: in flash, and not yet skipped by a merge."""
 
     copies_saved: int
-    """Number of units that merges did not copy because they were trimmed."""
+    """Units that merges did not copy because they were trimmed."""
 
 
 class LogWrites(Node):
@@ -773,7 +760,7 @@ class LogWrites(Node):
     """Kind of log block."""
 
     units: int
-    """Number of mapping units."""
+    """Mapping units written."""
 
 
 class BackgroundGc(Node):
@@ -782,7 +769,7 @@ class BackgroundGc(Node):
     __slots__ = ()
 
     victims: int
-    """Number of victims chosen in idle time."""
+    """Victims chosen in idle time."""
 
     units_moved: int
     """Mapping units moved out of these victims, in idle time or later."""
@@ -797,17 +784,16 @@ class UnitClass(Node):
     }
 
     units_written: int
-    """Number of mapping units of host writes that the classifier put into this class."""
+    """Mapping units of host writes that the classifier put into this class."""
 
     units_moved: int
-    """Number of mapping units moved by garbage collection whose last write was in this class."""
+    """Mapping units moved by garbage collection whose last write was in this class."""
 
     units_elsewhere: int
-    """Number of the `units_written` that went to a block of another class, because no block was free for this one."""
+    """Part of the `units_written` in a block of another class, because no block was free for this one."""
 
     write_amplification: float | None
-    """Units written and moved, per unit written; null without writes. Padding belongs to no class and is not
-    included."""
+    """Units written and moved, per unit written, without padding; null without writes."""
 
 
 class Wear(Node):
@@ -822,9 +808,8 @@ class Wear(Node):
     }
 
     life_used: float | None
-    """Share of its endurance (`config.nand.endurance`) that the most erased block has used; 1 is all of it. Null if
-    the endurance is 0, which is unknown. The share exceeds 1 if a device without a table `faults` continues to
-    use the block, or if preconditioning has erased the block more often."""
+    """Share of `config.nand.endurance` that the most erased block has used; null if the endurance is 0, which is
+    unknown. It can exceed 1 without a table `faults`, and after preconditioning."""
 
     blocks: Spread
     """Erases of a block, over all blocks."""
@@ -860,17 +845,17 @@ class WearHistogram(Node):
     """Smallest erase count of a block, at which the first class starts."""
 
     width: int
-    """Number of consecutive erase counts in a class."""
+    """Consecutive erase counts in a class."""
 
     blocks: list[int]
-    """Number of blocks in each class."""
+    """Blocks in each class."""
 
 
 class Utilization(Node):
-    """Utilization of channels and dies from the start of the measured part to its last completion.
+    """Utilization of channels and dies.
 
-    If an operation starts before that period or ends after it, only the part within the period counts. All values are
-    null if the period has no length.
+    Operations that start before the measured part or end after it count in part. All values are null if it has no
+    length.
     """
 
     __slots__ = ()
@@ -882,7 +867,7 @@ class Utilization(Node):
     """Shares of time over all channels."""
 
     dies: DieShares
-    """Shares of time over all dies. If planes are independent, the share of a die is the mean of its planes' shares."""
+    """Shares of time over all dies. If planes are independent, the share of a die is the mean of its planes."""
 
     each: Each
     """Shares of time of each channel and each die."""
@@ -907,7 +892,7 @@ class ChannelShares(Node):
 
 
 class Share(Node):
-    """Share of a period, from 0 to 1; null if the period has no length."""
+    """Share of the measured time; null if it has no length."""
 
     __slots__ = ()
     _absent: ClassVar[Mapping[str, Any]] = {
@@ -943,9 +928,9 @@ class DieShares(Node):
 
 
 class Each(Node):
-    """Utilization of each channel and each die, as shares of the measured time with four decimals.
+    """Utilization of each channel and each die, with four decimals.
 
-    The lists are empty for a device with more than 4096 dies or channels, and if nothing was measured.
+    Empty for a device with more than 4096 dies or channels, and if nothing was measured.
     """
 
     __slots__ = ()
@@ -957,10 +942,10 @@ class Each(Node):
     """Share of commands, addresses and switches, by channel."""
 
     die_cell: list[float]
-    """Share of busy cells, by die. The dies of the first channel are listed first."""
+    """Share of time with busy cells, by die, in the order of channels."""
 
     die_register_held: list[float]
-    """Share of time in which an operation held the die and its cells were not busy, by die."""
+    """Share of time in which an operation held the die without busy cells, by die."""
 
 
 class GangUse(Node):
@@ -972,28 +957,26 @@ class GangUse(Node):
     }
 
     operations: int
-    """Number of operations that were queued for the gang: reads, programs, erases and copy-backs, by mapping unit."""
+    """Operations queued for the gang: reads, programs, erases and copy-backs, by mapping unit."""
 
     queue_length: float | None
-    """Number of operations that waited for the gang, on average over time; null if the measured period has no
-    length. Operations that have started do not wait."""
+    """Mean number of operations that waited for the gang, without those that have started; null if the measured time
+    has no length."""
 
     longest_queue: int
-    """Maximum number of operations that waited for the gang."""
+    """Maximum number of operations that waited."""
 
     bus: float | None
-    """Mean share of the measured period for which a bus of the gang transferred commands or data. Null if the
-    measured period has no length."""
+    """Mean share of time in which the buses of the gang transferred commands or data; null as for `queue_length`."""
 
     cell: float | None
-    """Mean share of the measured period for which the cells of a die worked. Null if the measured period has no
-    length."""
+    """Mean share of time in which the cells of a die worked; null as for `queue_length`."""
 
 
 class PoolsUse(Node):
     """Load of the allocation pools (`config.allocation.dynamic.scope`), in the order of their planes.
 
-    The lists are empty for a device with more than 4096 pools.
+    Empty for a device with more than 4096 pools.
     """
 
     __slots__ = ()
@@ -1008,17 +991,16 @@ class PoolsUse(Node):
     """Mapping units programmed for host writes, and for the journal and the checkpoint, by pool."""
 
     units_moved: list[int]
-    """Mapping units programmed for copies, by pool: of garbage collection, wear leveling, and blocks whose programs
-    failed. `flash.units.programmed` is the sum of both lists, and of the translation pages if the map is in
-    flash."""
+    """Mapping units programmed for copies, by pool: garbage collection, wear leveling, failed programs. Both lists
+    and the translation pages add up to `flash.units.programmed`."""
 
     cell: list[float]
-    """Mean share of the measured period for which the cells of a die worked, by pool. Empty if a die has several
-    pools, or if the measured period has no length."""
+    """Mean share of time in which the cells of a die worked, by pool. Empty if a die has several pools, or the
+    measured time no length."""
 
 
 class Imbalance(Node):
-    """Maximum of all pools divided by their mean: 1 if all pools have the same load, at most the number of pools.
+    """Load of the busiest pool, divided by the mean: 1 if all are equal, at most the number of pools.
 
     Null if the mean is 0.
     """
@@ -1029,21 +1011,20 @@ class Imbalance(Node):
     }
 
     units_written: float | None
-    """Imbalance of the units that were written (`units_written`)."""
+    """Imbalance of `units_written`."""
 
     units_programmed: float | None
-    """Imbalance of all units that were programmed (`units_written` and `units_moved`)."""
+    """Imbalance of `units_written` and `units_moved` together."""
 
     cell: float | None
-    """Imbalance of the time for which cells worked (`cell`); null if the time is not known by pool."""
+    """Imbalance of `cell`; null if that is not known."""
 
 
 class Bottleneck(Node):
-    """Resources that limit the run: how close each came to its bound, which is to work all the time.
+    """Resources that limit the run.
 
-    A resource that works for D seconds on n requests, spread evenly over its units, cannot serve more than n / D of
-    them per second (the utilization law). The time considered is from the start of the measured part to the last
-    completion. No resource can have worked longer, or the run fails.
+    By the utilization law, a resource that works for D seconds on n requests, spread evenly over its units, cannot
+    serve more than n / D per second. No resource can have worked longer than the measured time, or the run fails.
     """
 
     __slots__ = ()
@@ -1055,9 +1036,8 @@ class Bottleneck(Node):
     }
 
     limited_by: str | None
-    """Bottleneck: the resource that came closest to its bound; `gc` if most of its work was garbage collection;
-    `load` if no resource worked for half of the time, so that the host could have requested more; null without
-    requests."""
+    """Resource closest to its bound; `gc` if most of its work was garbage collection; `load` if no resource worked
+    for half of the time, so that the host could have requested more; null without requests."""
 
     resources: list[Bound]
     """Resources, the one closest to its bound first."""
@@ -1072,31 +1052,29 @@ class Bound(Node):
     }
 
     resource: str
-    """Name of the resource: `link_in` and `link_out` (directions of the host link), `cores` (of the controller),
-    `memory` (port of its buffer), `channels`, or `dies` (LUNs, which take one command at a time: see
-    `nand.concurrency`)."""
+    """Name: `link_in`, `link_out` (directions of the host link), `cores` (of the controller), `memory` (port of its
+    buffer), `channels`, or `dies` (LUNs: see `nand.concurrency`)."""
 
     units: int
-    """Number of units of the resource."""
+    """Units of the resource."""
 
     demand_s: float
-    """Time for which each unit had to work if the work is spread evenly, in seconds. Time in which operations of a
-    die overlap counts once."""
+    """Time for which each unit had to work if the work is spread evenly. Overlapping operations of a die count once."""
 
     gc: float
-    """Share of `demand_s` for garbage collection, from 0 to 1."""
+    """Share of `demand_s` for garbage collection."""
 
     bound_iops: float | None
-    """Maximum number of requests per second, if the work per request stays the same; null without work."""
+    """Maximum number of requests per second with the same work per request; null without work."""
 
     reached: float
-    """Share of the time for which the units worked, on average, from 0 to 1."""
+    """Mean share of time in which the units worked."""
 
 
 class Updates(Node):
     """Mapping units touched by host writes, by the kind of update.
 
-    The sum is the number of units touched. With a write-back buffer, units are counted when they are written back.
+    With a write-back buffer, they are counted when they are written back.
     """
 
     __slots__ = ()
@@ -1108,18 +1086,17 @@ class Updates(Node):
     """Covered updates: all valid sectors of the unit were replaced."""
 
     uncovered: int
-    """Un-covered updates: some valid sectors were kept, so the unit was read and written as a whole."""
+    """Uncovered updates: some valid sectors were kept, so the unit was read and written as a whole."""
 
     first: int
     """First writes: the unit held no data."""
 
     rewritten: int
-    """Units that no write touched, and that were written again because of their logical page
-    (`config.geometry.logical_page`). They are not in the sum."""
+    """Other units written again because of their logical page (`config.geometry.logical_page`)."""
 
 
 class BufferUse(Node):
-    """Use of the buffer. Units are mapping units, each counted once for every request that touches it."""
+    """Use of the buffer. Units are mapping units, counted for each request that touches them."""
 
     __slots__ = ()
     _kinds: ClassVar[Mapping[str, str]] = {
@@ -1142,34 +1119,32 @@ class BufferUse(Node):
     """Units that were evicted to make room."""
 
     dropped: int
-    """Number of units that were dropped because the host deallocated them."""
+    """Units that were dropped because the host deallocated them."""
 
     written_back: int
-    """Number of units that were written from the buffer to flash, including padding."""
+    """Units written from the buffer to flash, including padding."""
 
     companions: int
-    """Number of the `written_back` that were written to fill the program of another unit."""
+    """Part of the `written_back` that filled the program of another unit."""
 
     padding: int
-    """Number of the `written_back` that were not in the buffer: they were read from flash to complete their block
-    (page padding)."""
+    """Part of the `written_back` that was read from flash to complete a block (page padding)."""
 
     flushes_waited: int
-    """Number of flushes that had to wait for flash."""
+    """Flushes that had to wait for flash."""
 
     fua_waited: int
-    """Number of units of FUA writes that had to wait for flash."""
+    """Units of FUA writes that had to wait for flash."""
 
     volatile_units_peak: int
-    """Maximum number of units that a power cut could have lost since the device was new: accepted, but not yet
+    """Maximum number of units, since the device was new, that a power cut could have lost: accepted, but not yet
     programmed."""
 
     volatile_units_end: int
-    """Number of units that a power cut at the end of the run would have lost."""
+    """Units that a power cut at the end of the run would have lost."""
 
     memory_utilization: float | None
-    """Utilization of the memory port from the start of the measured part to its last completion, from 0 to 1; null
-    if that period has no length."""
+    """Utilization of the memory port; null if the measured time has no length."""
 
 
 class BufferReads(Node):
@@ -1190,10 +1165,10 @@ class BufferReads(Node):
     """Misses: the buffer held none of the requested sectors."""
 
     hit_ratio: float | None
-    """Share of hits among all, from 0 to 1; null without reads."""
+    """Share of hits among all; null without reads."""
 
     filled: int
-    """Number of units that were read from flash and stayed in the buffer."""
+    """Units that were read from flash and stayed in the buffer."""
 
 
 class BufferWrites(Node):
@@ -1211,7 +1186,7 @@ class BufferWrites(Node):
     """Misses: the buffer did not hold the unit."""
 
     hit_ratio: float | None
-    """Share of hits among all, from 0 to 1; null without writes."""
+    """Share of hits among all; null without writes."""
 
 
 class BufferEvictions(Node):
@@ -1229,7 +1204,7 @@ class BufferEvictions(Node):
     """Data added by reads, and copies of data that is written through."""
 
     clean: int
-    """Number of all evicted units that were clean."""
+    """Evicted units that were clean, for any cause."""
 
 
 class FirmwareUse(Node):
@@ -1241,21 +1216,20 @@ class FirmwareUse(Node):
     }
 
     utilization: float | None
-    """Mean utilization of the cores from the start of the measured part to its last completion; null if that period
-    has no length."""
+    """Mean utilization of the cores; null if the measured time has no length."""
 
     cores: list[float]
     """Utilization of each core, in order."""
 
     share_of_reads: float | None
-    """Share of the response time of reads that is spent in firmware, including waits for a core, from 0 to 1; null
-    without reads, or if the run did not collect the latency breakdown."""
+    """Share of the response time of reads in firmware, including waits for a core; null without reads, or without
+    the latency breakdown."""
 
     share_of_writes: float | None
-    """Share of the response time of writes that is spent in firmware."""
+    """Share of the response time of writes in firmware."""
 
     share_of_all: float | None
-    """Share of the response time of all requests that is spent in firmware."""
+    """Share of the response time of all requests in firmware."""
 
 
 class FaultsMet(Node):
@@ -1270,27 +1244,25 @@ class FaultsMet(Node):
     }
 
     programs_failed: int
-    """Number of programs that failed. Their data was programmed again elsewhere."""
+    """Programs that failed. Their data was programmed again elsewhere."""
 
     erases_failed: int
-    """Number of erases that failed, including those of blocks that had reached `config.nand.endurance` erases."""
+    """Erases that failed, including those of blocks that had reached `config.nand.endurance` erases."""
 
     units_failed: int
-    """Number of mapping units with data whose program failed. They are included in `flash.units.programmed` and in
-    write amplification."""
+    """Mapping units with data whose program failed. `flash.units.programmed` and write amplification include them."""
 
     uncorrectable: UncorrectableReads
     """Reads of flash pages with more wrong bits than can be corrected."""
 
     units_lost: int
-    """Number of mapping units of the host that were valid when they were found unreadable."""
+    """Mapping units of the host that were valid when they were found unreadable."""
 
     blocks_bad: BadBlocks
     """Bad blocks at the end of the run."""
 
     read_only_since_s: float | None
-    """Simulated time from the first request until the device became read-only, in seconds; null if it accepts
-    writes."""
+    """Simulated time from the first request until the device became read-only; null if it accepts writes."""
 
 
 class UncorrectableReads(Node):
@@ -1314,20 +1286,17 @@ class BadBlocks(Node):
     __slots__ = ()
 
     factory: int
-    """Number of blocks that were bad when the device was new."""
+    """Blocks that were bad when the device was new."""
 
     grown: int
-    """Number of blocks that became bad because a program or an erase failed."""
+    """Blocks that became bad because a program or an erase failed."""
 
     worst_plane: int
     """Maximum number in one plane, of both kinds together."""
 
 
 class Live(Node):
-    """Service of a device in real time.
-
-    Latencies elsewhere in the result are those of the model. This part reports how much later the replies were sent.
-    """
+    """Service of a device in real time: how much later than in the model the replies were sent."""
 
     __slots__ = ()
     _kinds: ClassVar[Mapping[str, str]] = {
@@ -1338,33 +1307,34 @@ class Live(Node):
     }
 
     pace: str
-    """Pace: `timed` if replies are sent at their due times, or `at-once` if the simulation runs as fast as possible,
-    so that no reply is late."""
+    """`timed` if replies are sent at their due times, or `at-once` if the simulation runs as fast as possible, so
+    that no reply is late."""
 
     speed: float
     """Simulated time per unit of real time."""
 
     replies: int
-    """Number of replies that are judged."""
+    """Replies that are judged."""
 
     not_judged: int
-    """Number of replies that are not judged: their requests move no data (TRIM, flush) and take less time than it
-    takes to send a reply. These replies are sent at once."""
+    """Replies that are not judged: their requests move no data (TRIM, flush) and take less time than sending a
+    reply."""
 
     lateness_us: Distribution
-    """Time from the due time of a reply until it was sent, in microseconds of real time."""
+    """Time from the due time of a reply until it was sent, in real time."""
 
     late: int
-    """Number of late replies: their lateness exceeds both 5% of their latency and 2 us."""
+    """Late replies: their lateness exceeds both 5% of their latency and 2 us."""
 
     late_share: float | None
-    """Share of late replies, from 0 to 1; null without replies."""
+    """Share of late replies; null without replies."""
 
     late_limit: float
     """Maximum share of late replies of a faithful run."""
 
     faithful: bool | None
-    """True if the host saw the timing of the device: `late_share` is within `late_limit`. Null without replies."""
+    """True if `late_share` is within `late_limit`, so that the host saw the timing of the device. Null without
+    replies."""
 
     causes: LateCauses
     """Late replies by cause, which is the longest of their delays."""
@@ -1373,8 +1343,8 @@ class Live(Node):
     """Timing accuracy of each frontend."""
 
     payload_errors: int
-    """Number of requests that failed because their payload could not be stored or read: memory or the disk of the
-    image was full or broken. The device does not notice these errors."""
+    """Requests that failed because memory, or the disk of the image, was full or broken. The device does not notice
+    these errors."""
 
     image: LiveImage | None
     """Flash image of the device; absent if there is none."""
@@ -1389,8 +1359,7 @@ class LateCauses(Node):
     }
 
     lead_time: int
-    """The device decided the completion later than the reply had to be sent, because the last phase of the request
-    is too short."""
+    """The device decided the completion later than the reply had to be sent."""
 
     host: int
     """The host woke the server late, or gave its processor to another program."""
@@ -1421,50 +1390,48 @@ class LiveFrontend(Node):
     """Name of the frontend: `nbd`, `vhost-user`, or `control` for `trim-all`."""
 
     deducted_read_us: float
-    """Overhead deducted from the latency of a 4 KiB read that takes about 65 us, in microseconds of real time. It is
-    the time for sending and receiving, measured by a self-test at the start. The deduction from faster requests
-    is smaller, because a thread that has slept for less time wakes sooner."""
+    """Overhead deducted from a 4 KiB read of about 65 us, in real time: sending and receiving, measured by a
+    self-test at the start. Less is deducted from faster requests."""
 
     deducted_write_us: float
-    """Overhead deducted from the latency of a 4 KiB write that takes about 260 us, in microseconds of real time."""
+    """Overhead deducted from a 4 KiB write of about 260 us, in real time."""
 
     waking_us: float
-    """Part of both overheads for waking the client, in microseconds of real time. It is not deducted for a
-    vhost-user client that polls."""
+    """Part of both overheads for waking the client, in real time. It is not deducted for a vhost-user client that
+    polls."""
 
     deducted_mean_us: float | None
-    """Mean deduction in microseconds of real time; null without replies. Nothing is deducted while more requests are
-    outstanding than the device works on at once. The deduction adapts to a client that waits for each reply."""
+    """Mean deduction in real time; null without replies. Nothing is deducted while more requests are outstanding
+    than the device works on at once."""
 
     replies: int
-    """Number of replies that are judged."""
+    """Replies that are judged."""
 
     not_judged: int
-    """Number of replies that are not judged: their requests move no data, and no reply could be sent in time."""
+    """Replies that are not judged."""
 
     lateness_us: Distribution
-    """Time from the due time of a reply until it was sent, in microseconds of real time."""
+    """Time from the due time of a reply until it was sent, in real time."""
 
     late: int
-    """Number of late replies."""
+    """Late replies."""
 
     late_share: float | None
-    """Share of late replies, from 0 to 1; null without replies."""
+    """Share of late replies; null without replies."""
 
     causes: LateCauses
     """Late replies by cause, which is the longest of their delays."""
 
     client_turns: int
-    """Number of turns of clients that were compared with the client's usual turn. A turn is the time from sending a
-    reply until the client's next request is read. Only clients with one outstanding request have turns, and the
-    first 32 turns of a client are not compared."""
+    """Turns of clients that were compared with the client's usual turn: from sending a reply until the client's next
+    request is read. Only clients with one outstanding request have turns; their first 32 are not compared."""
 
     client_late: int
-    """Number of turns that took more than 1.25 times the usual turn and exceeded it by more than the tolerance for
-    late replies. The client collected its reply late or had other work, or the server read the request late."""
+    """Turns of more than 1.25 times the usual turn that exceed it by more than the tolerance for late replies. The
+    client collected its reply late or had other work, or the server read the request late."""
 
     client_late_share: float | None
-    """Share of late turns, from 0 to 1; null if no turn was compared."""
+    """Share of late turns; null if no turn was compared."""
 
 
 class LiveImage(Node):
@@ -1485,10 +1452,10 @@ class LiveImage(Node):
     """True if all accepted data is in flash: the device was shut down, and the file was written."""
 
     power_cuts: int
-    """Number of power cuts during the run. The measured part starts at the last one."""
+    """Power cuts during the run. The measured part starts at the last one."""
 
     unreadable: int
-    """Number of units that could not be read from the image."""
+    """Units that could not be read from the image."""
 
     recovery: LiveRecovery | None
     """Last recovery, at the start or after a power cut; null if the image was new."""
@@ -1509,37 +1476,37 @@ class LiveRecovery(Node):
     """True if the payload of each unit was checked, because the machine may have stopped."""
 
     simulated_us: float
-    """Duration in simulated time, in microseconds."""
+    """Duration in simulated time."""
 
     real_us: float
-    """Duration in real time, in microseconds."""
+    """Duration in real time."""
 
     pages_read: int
-    """Number of flash pages that were read."""
+    """Flash pages that were read."""
 
     units_mapped: int
-    """Number of units whose records were found, in pages or in summaries."""
+    """Units whose records were found, in pages or in summaries."""
 
     torn_units: int
-    """Number of units that a power cut left unreadable."""
+    """Units that a power cut left unreadable."""
 
     records_repaired: int
-    """Number of damaged records of the file that were repaired."""
+    """Damaged records of the file that were repaired."""
 
     records_lost: int
-    """Number of damaged records of the file that were lost. Their units read as older data or as zeros."""
+    """Damaged records of the file that were lost. Their units read as older data or as zeros."""
 
     payload_lost: int
-    """Number of units whose payload was found damaged when all payload was checked."""
+    """Units with damaged payload, found by the check of all payload."""
 
     journal_records: int
-    """Number of records of trims."""
+    """Records of trims."""
 
     blocks_skipped: int
-    """Number of blocks with data that were not read, because of `durability.checkpoint` or `durability.map`."""
+    """Blocks with data that were not read, because of `durability.checkpoint` or `durability.map`."""
 
     blocks_erased: int
-    """Number of blocks that were erased because they held no data that is still needed."""
+    """Blocks that were erased because they held no data that is still needed."""
 
 
 class ArrayUse(Node):
@@ -1558,18 +1525,16 @@ class ArrayUse(Node):
     """Array as simulated, in the format of an array file."""
 
     state: str
-    """State after the run: `optimal`, `degraded`, or `rebuilding` if the run was interrupted before the end of the
-    rebuild."""
+    """State after the run: `optimal`, `degraded`, or `rebuilding` if the run ended before the rebuild."""
 
     failed: list[int]
     """Numbers of the members that have failed and are not rebuilt."""
 
     writes: ArrayWrites
-    """Writes to levels with parity, by strategy. A host write that spans several stripes, or several ranges of a
-    stripe, counts once for each."""
+    """Writes to levels with parity, by strategy; one for each stripe, or range of a stripe, of a host write."""
 
     reconstructed_reads: int
-    """Reads whose data were computed from other members, because a member has failed or has its turn to collect
+    """Reads whose data was computed from other members, because a member has failed or has its turn to collect
     garbage."""
 
     member_operations: MemberOperations
@@ -1579,22 +1544,22 @@ class ArrayUse(Node):
     """Bytes written to members per byte that the host wrote; null without writes."""
 
     stripe_waits: int
-    """Number of stripe operations that waited for others of the same range."""
+    """Stripe operations that waited for others of the same range."""
 
     stripe_wait_us: float
-    """Sum of the times that they waited, in microseconds."""
+    """Sum of these waits."""
 
     trims_dropped: int
-    """TRIM requests, or parts of them, that were dropped because they cover a stripe only partly."""
+    """TRIM requests, or parts, that were dropped because they cover a stripe only partly."""
 
     repairs: int
     """Times that uncorrectable sectors were computed from other members and written again."""
 
     stripes_corrected: int
-    """Stripes whose copies or parity did not agree with their data after a power cut, and were corrected."""
+    """Stripes whose copies or parity disagreed with their data after a power cut, and were corrected."""
 
     xor_s: float
-    """Time for which the parity engine worked, in seconds."""
+    """Time for which the parity engine worked."""
 
     rebuild: RebuildUse | None
     """Rebuild; absent if there is none."""
@@ -1648,13 +1613,13 @@ class RebuildUse(Node):
     }
 
     stripes: int
-    """Number of stripes to rebuild, of all failed members."""
+    """Stripes to rebuild, of all failed members."""
 
     stripes_done: int
-    """Number of stripes that were rebuilt, also after the last completion of the run."""
+    """Stripes that were rebuilt, also after the last completion of the run."""
 
     finished_s: float | None
-    """Simulated time at which the rebuild was complete, in seconds; null if the run was interrupted before."""
+    """Simulated time at which the rebuild was complete; null if the run was interrupted before."""
 
 
 class Cost(Node):
@@ -1666,31 +1631,32 @@ class Cost(Node):
     }
 
     wall_s: float
-    """Wall-clock time, in seconds."""
+    """Wall-clock time."""
 
     cpu_s: float | None
-    """Processor time, in seconds; null if the system does not report it."""
+    """Processor time; null if the system does not report it."""
 
     requests_per_cpu_s: float | None
-    """Measured requests per second of processor time; null if that time is unknown."""
+    """Measured requests per second of processor time, if that is known."""
 
     flash_ops_per_cpu_s: float | None
-    """Measured flash operations (pages read and programmed, blocks erased) per second of processor time; null if
-    that time is unknown."""
+    """Measured flash operations (pages read and programmed, blocks erased) per second of processor time, if that is
+    known."""
 
     peak_rss_bytes: int | None
-    """Peak memory of the program since its start, in bytes; null if the system does not report it."""
+    """Peak memory of the program; null if the system does not report it."""
 
 
 class Summary(SummaryText, Document):
     """The result of a run.
 
-    Numbers cover the measured part: everything that completes after `ramp_time`, by default the whole run.
+    Numbers cover the measured part: everything that completes after `ramp_time`, by default the whole run. Utilization
+    covers the time from its start to its last completion. Suffixes of keys are units: `_us` microseconds, `_s` seconds.
+    Shares are from 0 to 1. Undefined values, such as a mean without requests, are null. One MiB is 2^20 bytes.
 
     A latency is the time from a request's arrival to its completion. Waiting time ends when the request is first
     served: when a channel is granted to it, or when it is in the controller's memory. Service time is the rest. Means,
     minimums and maximums are exact. Percentiles differ from the exact value by at most 0.1% or 1 ns, whichever is more.
-    Undefined values, such as a mean without requests, are null. One MiB is 2^20 bytes.
 
     ``print(summary)`` prints the text of ``floatgate run``. Each part is a dictionary, whose keys are attributes as
     well. ``docs/reference/summary.md`` describes every key.
@@ -1728,8 +1694,8 @@ class Summary(SummaryText, Document):
     """Version of Floatgate."""
 
     complete: bool
-    """True if the workload ran to its end. Otherwise the run was interrupted. Requests issued before that were
-    completed and are included."""
+    """True if the workload ran to its end. If the run was interrupted, requests issued before that were completed
+    and are included."""
 
     warnings: list[str]
     """Warnings about this result, in words."""
@@ -1747,26 +1713,25 @@ class Summary(SummaryText, Document):
     """Device as simulated, with file, overrides and defaults, in the format of a device file."""
 
     config_digest: str
-    """Digest of `config`; equal to `device.digest` if the overrides changed nothing."""
+    """Digest of `config`; equal to `device.digest` without effective overrides."""
 
     changes: Changes | None
-    """Differences from the built-in device that the device is, or is based on; null for other devices."""
+    """Differences from the built-in device that the device is, or is based on; null for others."""
 
     arguments: list[str]
-    """Arguments of `floatgate` for this result, except those for its outputs; empty if another program ran the
-    simulation."""
+    """Arguments of `floatgate` for this result, without its outputs; empty if another program ran the simulation."""
 
     precondition: Precondition
     """State of the device before the run."""
 
     measured_s: float
-    """Simulated time from the first arrival to the last completion, in seconds; 0 if nothing was measured."""
+    """Simulated time from the first arrival to the last completion; 0 if nothing was measured."""
 
     requests: Requests
     """Requests by operation."""
 
     streams: list[Stream]
-    """Requests of each stream of the workload, over its own time from first arrival to last completion."""
+    """Requests of each stream, over its own time from first arrival to last completion."""
 
     distributions: Distributions
     """Distributions of requests and of their latencies."""
@@ -1778,16 +1743,15 @@ class Summary(SummaryText, Document):
     """Operations of the flash."""
 
     write_amplification: float | None
-    """Mapping units programmed, for any cause, per unit touched by an accepted host write; null without writes.
-    Counted are units with data (`flash.units.programmed`), units without data (`flash.units.unfilled`), and the
-    space of summaries. `flash.programs_by_cause.padding` is not the same as the unfilled units, because it counts
-    only whole pages. A write-back buffer merges writes of a unit, so the value may then be below 1."""
+    """Mapping units programmed, for any cause, per unit touched by an accepted host write; null without writes. It
+    includes units without data (`flash.units.unfilled`) and the space of summaries. A write-back buffer merges
+    writes of a unit, so the value may be below 1."""
 
     write_amplification_bytes: float | None
     """Bytes of the pages programmed, per byte that the host wrote; null without writes."""
 
     map_cache: MapCache | None
-    """Cached part of the map; null if the whole map is in the controller's memory."""
+    """Cache of the map; null if the whole map is in the controller's memory."""
 
     gc: Gc
     """Garbage collection."""
@@ -1796,7 +1760,7 @@ class Summary(SummaryText, Document):
     """Data classes, from the coldest to the hottest; absent if classes are not distinguished."""
 
     wear: Wear
-    """Wear at the end of the run, in erases since the device was new. Erases of the preconditioning are included."""
+    """Wear at the end of the run, including preconditioning."""
 
     utilization: Utilization
     """Utilization of channels and dies."""
@@ -1826,13 +1790,12 @@ class Summary(SummaryText, Document):
     """Service in real time; absent in a simulation."""
 
     array: ArrayUse | None
-    """Array; absent for a single SSD. `config` of an array is an SSD with the flash of all members: the parameters
-    of the first member, the channels of all, and the capacity that the host sees."""
+    """Array; absent for a single SSD. `config` is then an SSD with the flash of all members: the parameters of the
+    first member, the channels of all, and the capacity that the host sees."""
 
     members: list[Summary]
-    """Results of the members of an array, whose requests are those of the array's controller, by stream: `host`,
-    `parity`, `journal` and `rebuild`. Absent for a single SSD."""
+    """Results of the members of an array; absent for a single SSD. Their streams are the requests of the array's
+    controller: `host`, `parity`, `journal` and `rebuild`."""
 
     run: Cost | None
-    """Cost of the simulation itself; null if it was not measured. In a simulation, no other part differs between
-    runs."""
+    """Cost of the simulation itself; null if it was not measured. Nothing else in a simulation differs between runs."""

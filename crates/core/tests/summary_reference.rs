@@ -35,16 +35,17 @@ fn the_reference_of_the_list_of_devices_is_up_to_date() {
 
 const DEVICES: &str = "# List of devices\n\n\
     `floatgate device list --json` prints this. Its JSON schema is [devices.schema.json](devices.schema.json).\n\
-    [config.md](config.md#built-in-devices) describes the devices.\n\n";
+    [config.md](config.md) describes device files.\n\n";
 
 const LIFETIME: &str = "# Lifetimes\n\n\
     `floatgate run ... --until EVENT --json` prints this, and `--out DIR` writes it to `DIR/lifetime.json`. The file has\n\
     `schema`, `version` and `arguments`, the result of each seed in `runs`, and two statistics over the seeds:\n\
     `written_bytes` and `first_expiry_bytes`, each with `n`, `mean`, `deviation` and `half_width` of the 95 %\n\
     confidence interval of the mean. The keys below are those of one of the `runs`. Their JSON schema is\n\
-    [lifetime.schema.json](lifetime.schema.json). [wear.md](../model/wear.md) describes lifetimes.\n\n";
+    [lifetime.schema.json](lifetime.schema.json). [wear.md](../model/wear.md) describes lifetimes. A type with `?` may\n\
+    be null.\n\n";
 
 const SUMMARY: &str = "# Results\n\n\
     `floatgate run ... --json` prints this, and `--out DIR` writes it to `DIR/summary.json`. The JSON schema is\n\
     [summary.schema.json](summary.schema.json). With `--requests csv`, every request is written to another file:\n\
-    [requests.md](requests.md).\n\n";
+    [requests.md](requests.md). A type with `?` may be null.\n\n";

@@ -38,14 +38,13 @@ const MODEL: &str = "# Workloads like a trace\n\n\
     \x20   floatgate trace synth --moments MOMENTS [-o ...]\n\
     \x20   floatgate run DEVICE FILE.json\n\n\
     generates a synthetic workload that resembles a trace. The generated requests are profiled like the trace\n\
-    ([profile.md](profile.md)), and the moments of both are printed with a note on each poor fit. Shares differ in\n\
-    percentage points, quantities in percent. A fit is poor beyond 5 points or 10 % (25 % for medians and variations\n\
-    of gaps, 50 % for dispersions). At most a million requests are generated for the comparison. For longer traces,\n\
-    footprints and hot shares are neither fitted nor compared.\n\n\
+    ([profile.md](profile.md)), and the moments of both are printed with a note on each poor fit: beyond 5 percentage\n\
+    points for shares, and beyond 10 % for quantities (25 % for medians and variations of gaps, 50 % for dispersions).\n\
+    At most a million requests are generated for the comparison. For longer traces, footprints and hot shares are\n\
+    neither fitted nor compared.\n\n\
     `-o FILE.json` writes a model in the format below. `-o FILE.fio` writes a job in fio syntax\n\
-    ([synthetic.md](synthetic.md)) and compares that job. It has whole percentages, independent gaps and no sequential\n\
-    requests. Neither contains the behavior of the trace over long times, such as day and night. The dispersion in\n\
-    long windows shows how much that matters.\n\n\
+    ([synthetic.md](synthetic.md)) and compares that job, which has whole percentages, independent gaps and no\n\
+    sequential requests. Neither contains the behavior of the trace over long times, such as day and night.\n\n\
     `--moments` takes the values that papers publish for a trace: `read=23.2% read_size=2.25KiB write_size=3.75KiB\n\
     interarrival=8.19ms`. Further values are optional: `cv=` (of the gaps; default 1, a Poisson process), `footprint=`\n\
     (default: the whole device), `hot=` (share of the accesses to 20 % of the pages), `sequential=` and `requests=`\n\
@@ -54,13 +53,14 @@ const MODEL: &str = "# Workloads like a trace\n\n\
     `--moments 'financial1 footprint=16GiB'`.\n\n\
     Sizes of regions, weights of zones and shares of sequential requests are fitted by trial. Mix, sizes and gaps are\n\
     those of the trace. Successive gaps are a Markov chain over octaves, so short gaps are clustered as in the trace.\n\
-    Pages that are both read and written come first, then pages that are only read, then pages that are only written.\n\
-    Their positions in the trace are not kept. The same model, seed and file name give the same requests on every\n\
-    machine. The JSON schema is [model.schema.json](model.schema.json).\n\n";
+    Pages have other positions than in the trace: first those that are both read and written, then those that are only\n\
+    read, then those that are only written. The same model, seed and file name give the same requests on every machine.\n\
+    The JSON schema is [model.schema.json](model.schema.json). A type with `?` may be null.\n\n";
 
 const PROFILE: &str = "# Profiles of traces\n\n\
     `floatgate trace info FILE... --json` prints this, or a list for several files. The JSON schema is\n\
-    [profile.schema.json](profile.schema.json). [traces.md](traces.md) describes how traces are read.\n\n\
+    [profile.schema.json](profile.schema.json). [traces.md](traces.md) describes how traces are read.\n\
+    A type with `?` may be null.\n\n\
     A trace is read once, and memory does not grow with the number of requests. Pages are counted individually while\n\
     those touched are in at most 524288 regions of 256 KiB (128 GiB if used densely). Beyond that, regions are sampled\n\
     by a hash of their address, as C. A. Waldspurger et al. do for blocks in \"Efficient MRC construction with SHARDS\",\n\

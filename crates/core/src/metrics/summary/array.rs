@@ -8,34 +8,32 @@ use serde::{Deserialize, Serialize};
 pub struct ArrayUse {
     /// Array as simulated, in the format of an array file.
     pub config: serde_json::Map<String, serde_json::Value>,
-    /// State after the run: `optimal`, `degraded`, or `rebuilding` if the run was interrupted before the end of the
-    /// rebuild.
+    /// State after the run: `optimal`, `degraded`, or `rebuilding` if the run ended before the rebuild.
     pub state: String,
     /// Numbers of the members that have failed and are not rebuilt.
     pub failed: Vec<u32>,
-    /// Writes to levels with parity, by strategy. A host write that spans several stripes, or several ranges of a
-    /// stripe, counts once for each.
+    /// Writes to levels with parity, by strategy; one for each stripe, or range of a stripe, of a host write.
     pub writes: ArrayWrites,
-    /// Reads whose data were computed from other members, because a member has failed or has its turn to collect
+    /// Reads whose data was computed from other members, because a member has failed or has its turn to collect
     /// garbage.
     pub reconstructed_reads: u64,
     /// Requests to members.
     pub member_operations: MemberOperations,
     /// Bytes written to members per byte that the host wrote; null without writes.
     pub write_amplification: Option<f64>,
-    /// Number of stripe operations that waited for others of the same range.
+    /// Stripe operations that waited for others of the same range.
     pub stripe_waits: u64,
-    /// Sum of the times that they waited, in microseconds.
+    /// Sum of these waits.
     pub stripe_wait_us: f64,
-    /// TRIM requests, or parts of them, that were dropped because they cover a stripe only partly.
+    /// TRIM requests, or parts, that were dropped because they cover a stripe only partly.
     pub trims_dropped: u64,
     /// Times that uncorrectable sectors were computed from other members and written again.
     #[serde(default)]
     pub repairs: u64,
-    /// Stripes whose copies or parity did not agree with their data after a power cut, and were corrected.
+    /// Stripes whose copies or parity disagreed with their data after a power cut, and were corrected.
     #[serde(default)]
     pub stripes_corrected: u64,
-    /// Time for which the parity engine worked, in seconds.
+    /// Time for which the parity engine worked.
     pub xor_s: f64,
     /// Rebuild; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,10 +71,10 @@ pub struct MemberOperations {
 /// Rebuild of failed members onto spares.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RebuildUse {
-    /// Number of stripes to rebuild, of all failed members.
+    /// Stripes to rebuild, of all failed members.
     pub stripes: u64,
-    /// Number of stripes that were rebuilt, also after the last completion of the run.
+    /// Stripes that were rebuilt, also after the last completion of the run.
     pub stripes_done: u64,
-    /// Simulated time at which the rebuild was complete, in seconds; null if the run was interrupted before.
+    /// Simulated time at which the rebuild was complete; null if the run was interrupted before.
     pub finished_s: Option<f64>,
 }

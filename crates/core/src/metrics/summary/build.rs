@@ -28,7 +28,7 @@ pub struct About {
     pub warnings: Vec<String>,
     /// Built-in device that the device is, or is based on; `None` for other devices.
     pub base: Option<String>,
-    /// Arguments of `floatgate` for this result.
+    /// Arguments of `floatgate` for this result, without its outputs; empty if another program ran the simulation.
     pub arguments: Vec<String>,
 }
 

@@ -8,7 +8,7 @@ use crate::metrics::attribution::Part;
 use crate::metrics::results::OperationResults;
 use crate::sim::request::Operation;
 
-/// Use of the buffer. Units are mapping units, each counted once for every request that touches it.
+/// Use of the buffer. Units are mapping units, counted for each request that touches them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BufferUse {
     /// Capacity in units.
@@ -19,26 +19,24 @@ pub struct BufferUse {
     pub writes: BufferWrites,
     /// Units that were evicted to make room.
     pub evictions: BufferEvictions,
-    /// Number of units that were dropped because the host deallocated them.
+    /// Units that were dropped because the host deallocated them.
     pub dropped: u64,
-    /// Number of units that were written from the buffer to flash, including padding.
+    /// Units written from the buffer to flash, including padding.
     pub written_back: u64,
-    /// Number of the `written_back` that were written to fill the program of another unit.
+    /// Part of the `written_back` that filled the program of another unit.
     pub companions: u64,
-    /// Number of the `written_back` that were not in the buffer: they were read from flash to complete their block
-    /// (page padding).
+    /// Part of the `written_back` that was read from flash to complete a block (page padding).
     pub padding: u64,
-    /// Number of flushes that had to wait for flash.
+    /// Flushes that had to wait for flash.
     pub flushes_waited: u64,
-    /// Number of units of FUA writes that had to wait for flash.
+    /// Units of FUA writes that had to wait for flash.
     pub fua_waited: u64,
-    /// Maximum number of units that a power cut could have lost since the device was new: accepted, but not yet
+    /// Maximum number of units, since the device was new, that a power cut could have lost: accepted, but not yet
     /// programmed.
     pub volatile_units_peak: u64,
-    /// Number of units that a power cut at the end of the run would have lost.
+    /// Units that a power cut at the end of the run would have lost.
     pub volatile_units_end: u64,
-    /// Utilization of the memory port from the start of the measured part to its last completion, from 0 to 1; null if
-    /// that period has no length.
+    /// Utilization of the memory port; null if the measured time has no length.
     pub memory_utilization: Option<f64>,
 }
 
@@ -51,9 +49,9 @@ pub struct BufferReads {
     pub partial: u64,
     /// Misses: the buffer held none of the requested sectors.
     pub miss: u64,
-    /// Share of hits among all, from 0 to 1; null without reads.
+    /// Share of hits among all; null without reads.
     pub hit_ratio: Option<f64>,
-    /// Number of units that were read from flash and stayed in the buffer.
+    /// Units that were read from flash and stayed in the buffer.
     pub filled: u64,
 }
 
@@ -64,7 +62,7 @@ pub struct BufferWrites {
     pub hit: u64,
     /// Misses: the buffer did not hold the unit.
     pub new: u64,
-    /// Share of hits among all, from 0 to 1; null without writes.
+    /// Share of hits among all; null without writes.
     pub hit_ratio: Option<f64>,
 }
 
@@ -77,7 +75,7 @@ pub struct BufferEvictions {
     pub for_water_mark: u64,
     /// Data added by reads, and copies of data that is written through.
     pub for_read: u64,
-    /// Number of all evicted units that were clean.
+    /// Evicted units that were clean, for any cause.
     pub clean: u64,
 }
 
@@ -120,17 +118,16 @@ impl BufferUse {
 /// Use of the firmware.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FirmwareUse {
-    /// Mean utilization of the cores from the start of the measured part to its last completion; null if that period
-    /// has no length.
+    /// Mean utilization of the cores; null if the measured time has no length.
     pub utilization: Option<f64>,
     /// Utilization of each core, in order.
     pub cores: Vec<f64>,
-    /// Share of the response time of reads that is spent in firmware, including waits for a core, from 0 to 1; null
-    /// without reads, or if the run did not collect the latency breakdown.
+    /// Share of the response time of reads in firmware, including waits for a core; null without reads, or without the
+    /// latency breakdown.
     pub share_of_reads: Option<f64>,
-    /// Share of the response time of writes that is spent in firmware.
+    /// Share of the response time of writes in firmware.
     pub share_of_writes: Option<f64>,
-    /// Share of the response time of all requests that is spent in firmware.
+    /// Share of the response time of all requests in firmware.
     pub share_of_all: Option<f64>,
 }
 

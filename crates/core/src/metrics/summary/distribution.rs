@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::metrics::latency::Latency;
 
-/// Distribution of a time, in microseconds; all null without requests.
+/// Distribution of a time in microseconds; null without requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Distribution {
     /// Mean, exact.
     pub mean: Option<f64>,
     /// Minimum, exact.
     pub min: Option<f64>,
-    /// Median. Like all percentiles, it differs from the exact value by at most 0.1% or 1 ns, whichever is more.
+    /// Median.
     pub p50: Option<f64>,
     /// 90th percentile.
     pub p90: Option<f64>,

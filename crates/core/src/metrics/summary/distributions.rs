@@ -22,18 +22,17 @@ pub struct Distributions {
 }
 
 /// Distribution of a latency: points of its curve, in ascending order. Points are 0.5% of the requests apart, and in
-/// the last 5% there are 24 points per power of ten. If more requests than that took the same time, the point of the
-/// next shorter latency is included, so that the curve has a step there.
+/// the last 5% there are 24 per power of ten. If more requests than that took the same time, the point of the next
+/// shorter latency is included.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyCurve {
     /// Operation, or `all`.
     pub operation: String,
-    /// Number of requests.
+    /// Requests of this operation.
     pub requests: u64,
-    /// Latencies of the points in microseconds, within 0.1% or 1 ns, whichever is more. The last one is the maximum,
-    /// exact.
+    /// Latencies of the points, within 0.1% or 1 ns, whichever is more. The last one is the maximum, exact.
     pub us: Vec<f64>,
-    /// Number of requests that took longer than each point, exact. The last one is 0.
+    /// Requests that took longer than each point, exact. The last one is 0.
     pub longer: Vec<u64>,
 }
 
@@ -42,19 +41,18 @@ pub struct LatencyCurve {
 pub struct SizeCounts {
     /// Operation.
     pub operation: String,
-    /// Maximum size of each class in bytes: a power of two, above which the next class starts.
+    /// Maximum size of each class: a power of two.
     pub up_to_bytes: Vec<u64>,
-    /// Number of requests in each class.
+    /// Requests in each class.
     pub requests: Vec<u64>,
 }
 
 /// Requests by the time since the previous arrival, over all streams.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IntervalCounts {
-    /// Minimum time of each class in nanoseconds: 0, for less than 1 ns, or a power of two. A class ends where the next
-    /// one starts.
+    /// Minimum time of each class in nanoseconds: 0, for less than 1 ns, or a power of two.
     pub from_ns: Vec<u64>,
-    /// Number of requests in each class.
+    /// Requests in each class.
     pub requests: Vec<u64>,
 }
 
@@ -63,21 +61,21 @@ pub struct IntervalCounts {
 pub struct ChannelCounts {
     /// Operation.
     pub operation: String,
-    /// Number of requests that used 0, 1, 2, ... channels. The number for 256 includes requests that used more.
+    /// Requests that used 0, 1, 2, ... channels. The number for 256 includes more.
     pub requests: Vec<u64>,
 }
 
-/// Utilization of each channel and each die, as shares of the measured time with four decimals. The lists are empty for
-/// a device with more than 4096 dies or channels, and if nothing was measured.
+/// Utilization of each channel and each die, with four decimals. Empty for a device with more than 4096 dies or
+/// channels, and if nothing was measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Each {
     /// Share of data transfers, by channel.
     pub channel_data: Vec<f64>,
     /// Share of commands, addresses and switches, by channel.
     pub channel_command: Vec<f64>,
-    /// Share of busy cells, by die. The dies of the first channel are listed first.
+    /// Share of time with busy cells, by die, in the order of channels.
     pub die_cell: Vec<f64>,
-    /// Share of time in which an operation held the die and its cells were not busy, by die.
+    /// Share of time in which an operation held the die without busy cells, by die.
     pub die_register_held: Vec<f64>,
 }
 
@@ -86,9 +84,9 @@ pub struct Each {
 pub struct WearHistogram {
     /// Smallest erase count of a block, at which the first class starts.
     pub from: u64,
-    /// Number of consecutive erase counts in a class.
+    /// Consecutive erase counts in a class.
     pub width: u64,
-    /// Number of blocks in each class.
+    /// Blocks in each class.
     pub blocks: Vec<u64>,
 }
 

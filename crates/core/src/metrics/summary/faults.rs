@@ -9,20 +9,19 @@ use crate::sim::time::Time;
 /// Faults that occurred.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FaultsMet {
-    /// Number of programs that failed. Their data was programmed again elsewhere.
+    /// Programs that failed. Their data was programmed again elsewhere.
     pub programs_failed: u64,
-    /// Number of erases that failed, including those of blocks that had reached `config.nand.endurance` erases.
+    /// Erases that failed, including those of blocks that had reached `config.nand.endurance` erases.
     pub erases_failed: u64,
-    /// Number of mapping units with data whose program failed. They are included in `flash.units.programmed` and in
-    /// write amplification.
+    /// Mapping units with data whose program failed. `flash.units.programmed` and write amplification include them.
     pub units_failed: u64,
     /// Reads of flash pages with more wrong bits than can be corrected.
     pub uncorrectable: UncorrectableReads,
-    /// Number of mapping units of the host that were valid when they were found unreadable.
+    /// Mapping units of the host that were valid when they were found unreadable.
     pub units_lost: u64,
     /// Bad blocks at the end of the run.
     pub blocks_bad: BadBlocks,
-    /// Simulated time from the first request until the device became read-only, in seconds; null if it accepts writes.
+    /// Simulated time from the first request until the device became read-only; null if it accepts writes.
     pub read_only_since_s: Option<f64>,
 }
 
@@ -40,9 +39,9 @@ pub struct UncorrectableReads {
 /// Bad blocks, including those that still have to be evacuated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BadBlocks {
-    /// Number of blocks that were bad when the device was new.
+    /// Blocks that were bad when the device was new.
     pub factory: u64,
-    /// Number of blocks that became bad because a program or an erase failed.
+    /// Blocks that became bad because a program or an erase failed.
     pub grown: u64,
     /// Maximum number in one plane, of both kinds together.
     pub worst_plane: u64,
@@ -51,9 +50,9 @@ pub struct BadBlocks {
 /// State of a device after faults.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FaultState {
-    /// Number of blocks that were bad when the device was new.
+    /// Blocks that were bad when the device was new.
     pub factory_bad: u64,
-    /// Number of bad blocks of both kinds, indexed by plane.
+    /// Bad blocks of both kinds, indexed by plane.
     pub bad: Vec<u32>,
     /// Time at which the device became read-only; `None` if it accepts writes.
     pub read_only: Option<Time>,

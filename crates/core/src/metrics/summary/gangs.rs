@@ -10,18 +10,16 @@ use crate::sim::time::Time;
 /// Gang of packages (`config.gang`), in the order of its channels.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GangUse {
-    /// Number of operations that were queued for the gang: reads, programs, erases and copy-backs, by mapping unit.
+    /// Operations queued for the gang: reads, programs, erases and copy-backs, by mapping unit.
     pub operations: u64,
-    /// Number of operations that waited for the gang, on average over time; null if the measured period has no length.
-    /// Operations that have started do not wait.
+    /// Mean number of operations that waited for the gang, without those that have started; null if the measured time
+    /// has no length.
     pub queue_length: Option<f64>,
-    /// Maximum number of operations that waited for the gang.
+    /// Maximum number of operations that waited.
     pub longest_queue: u32,
-    /// Mean share of the measured period for which a bus of the gang transferred commands or data. Null if the measured
-    /// period has no length.
+    /// Mean share of time in which the buses of the gang transferred commands or data; null as for `queue_length`.
     pub bus: Option<f64>,
-    /// Mean share of the measured period for which the cells of a die worked. Null if the measured period has no
-    /// length.
+    /// Mean share of time in which the cells of a die worked; null as for `queue_length`.
     pub cell: Option<f64>,
 }
 

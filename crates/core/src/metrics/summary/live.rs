@@ -6,36 +6,35 @@ use serde::{Deserialize, Serialize};
 use super::Distribution;
 use crate::metrics::latency::Latency;
 
-/// Service of a device in real time. Latencies elsewhere in the result are those of the model. This part reports how
-/// much later the replies were sent.
+/// Service of a device in real time: how much later than in the model the replies were sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Live {
-    /// Pace: `timed` if replies are sent at their due times, or `at-once` if the simulation runs as fast as possible,
-    /// so that no reply is late.
+    /// `timed` if replies are sent at their due times, or `at-once` if the simulation runs as fast as possible, so that
+    /// no reply is late.
     pub pace: String,
     /// Simulated time per unit of real time.
     pub speed: f64,
-    /// Number of replies that are judged.
+    /// Replies that are judged.
     pub replies: u64,
-    /// Number of replies that are not judged: their requests move no data (TRIM, flush) and take less time than it
-    /// takes to send a reply. These replies are sent at once.
+    /// Replies that are not judged: their requests move no data (TRIM, flush) and take less time than sending a reply.
     pub not_judged: u64,
-    /// Time from the due time of a reply until it was sent, in microseconds of real time.
+    /// Time from the due time of a reply until it was sent, in real time.
     pub lateness_us: Distribution,
-    /// Number of late replies: their lateness exceeds both 5% of their latency and 2 us.
+    /// Late replies: their lateness exceeds both 5% of their latency and 2 us.
     pub late: u64,
-    /// Share of late replies, from 0 to 1; null without replies.
+    /// Share of late replies; null without replies.
     pub late_share: Option<f64>,
     /// Maximum share of late replies of a faithful run.
     pub late_limit: f64,
-    /// True if the host saw the timing of the device: `late_share` is within `late_limit`. Null without replies.
+    /// True if `late_share` is within `late_limit`, so that the host saw the timing of the device. Null without
+    /// replies.
     pub faithful: Option<bool>,
     /// Late replies by cause, which is the longest of their delays.
     pub causes: LateCauses,
     /// Timing accuracy of each frontend.
     pub frontends: Vec<LiveFrontend>,
-    /// Number of requests that failed because their payload could not be stored or read: memory or the disk of the
-    /// image was full or broken. The device does not notice these errors.
+    /// Requests that failed because memory, or the disk of the image, was full or broken. The device does not notice
+    /// these errors.
     #[serde(default)]
     pub payload_errors: u64,
     /// Flash image of the device; absent if there is none.
@@ -48,42 +47,40 @@ pub struct Live {
 pub struct LiveFrontend {
     /// Name of the frontend: `nbd`, `vhost-user`, or `control` for `trim-all`.
     pub name: String,
-    /// Overhead deducted from the latency of a 4 KiB read that takes about 65 us, in microseconds of real time. It is
-    /// the time for sending and receiving, measured by a self-test at the start. The deduction from faster requests is
-    /// smaller, because a thread that has slept for less time wakes sooner.
+    /// Overhead deducted from a 4 KiB read of about 65 us, in real time: sending and receiving, measured by a self-test
+    /// at the start. Less is deducted from faster requests.
     pub deducted_read_us: f64,
-    /// Overhead deducted from the latency of a 4 KiB write that takes about 260 us, in microseconds of real time.
+    /// Overhead deducted from a 4 KiB write of about 260 us, in real time.
     pub deducted_write_us: f64,
-    /// Part of both overheads for waking the client, in microseconds of real time. It is not deducted for a vhost-user
-    /// client that polls.
+    /// Part of both overheads for waking the client, in real time. It is not deducted for a vhost-user client that
+    /// polls.
     #[serde(default)]
     pub waking_us: f64,
-    /// Mean deduction in microseconds of real time; null without replies. Nothing is deducted while more requests are
-    /// outstanding than the device works on at once. The deduction adapts to a client that waits for each reply.
+    /// Mean deduction in real time; null without replies. Nothing is deducted while more requests are outstanding than
+    /// the device works on at once.
     #[serde(default)]
     pub deducted_mean_us: Option<f64>,
-    /// Number of replies that are judged.
+    /// Replies that are judged.
     pub replies: u64,
-    /// Number of replies that are not judged: their requests move no data, and no reply could be sent in time.
+    /// Replies that are not judged.
     pub not_judged: u64,
-    /// Time from the due time of a reply until it was sent, in microseconds of real time.
+    /// Time from the due time of a reply until it was sent, in real time.
     pub lateness_us: Distribution,
-    /// Number of late replies.
+    /// Late replies.
     pub late: u64,
-    /// Share of late replies, from 0 to 1; null without replies.
+    /// Share of late replies; null without replies.
     pub late_share: Option<f64>,
     /// Late replies by cause, which is the longest of their delays.
     pub causes: LateCauses,
-    /// Number of turns of clients that were compared with the client's usual turn. A turn is the time from sending a
-    /// reply until the client's next request is read. Only clients with one outstanding request have turns, and the
-    /// first 32 turns of a client are not compared.
+    /// Turns of clients that were compared with the client's usual turn: from sending a reply until the client's next
+    /// request is read. Only clients with one outstanding request have turns; their first 32 are not compared.
     #[serde(default)]
     pub client_turns: u64,
-    /// Number of turns that took more than 1.25 times the usual turn and exceeded it by more than the tolerance for
-    /// late replies. The client collected its reply late or had other work, or the server read the request late.
+    /// Turns of more than 1.25 times the usual turn that exceed it by more than the tolerance for late replies. The
+    /// client collected its reply late or had other work, or the server read the request late.
     #[serde(default)]
     pub client_late: u64,
-    /// Share of late turns, from 0 to 1; null if no turn was compared.
+    /// Share of late turns; null if no turn was compared.
     #[serde(default)]
     pub client_late_share: Option<f64>,
 }
@@ -102,9 +99,9 @@ pub struct LiveImage {
     pub bytes: u64,
     /// True if all accepted data is in flash: the device was shut down, and the file was written.
     pub complete: bool,
-    /// Number of power cuts during the run. The measured part starts at the last one.
+    /// Power cuts during the run. The measured part starts at the last one.
     pub power_cuts: u64,
-    /// Number of units that could not be read from the image.
+    /// Units that could not be read from the image.
     pub unreadable: u64,
     /// Last recovery, at the start or after a power cut; null if the image was new.
     pub recovery: Option<LiveRecovery>,
@@ -117,39 +114,38 @@ pub struct LiveRecovery {
     pub after_shutdown: bool,
     /// True if the payload of each unit was checked, because the machine may have stopped.
     pub payload_checked: bool,
-    /// Duration in simulated time, in microseconds.
+    /// Duration in simulated time.
     pub simulated_us: f64,
-    /// Duration in real time, in microseconds.
+    /// Duration in real time.
     pub real_us: f64,
-    /// Number of flash pages that were read.
+    /// Flash pages that were read.
     pub pages_read: u64,
-    /// Number of units whose records were found, in pages or in summaries.
+    /// Units whose records were found, in pages or in summaries.
     pub units_mapped: u64,
-    /// Number of units that a power cut left unreadable.
+    /// Units that a power cut left unreadable.
     pub torn_units: u64,
-    /// Number of damaged records of the file that were repaired.
+    /// Damaged records of the file that were repaired.
     #[serde(default)]
     pub records_repaired: u64,
-    /// Number of damaged records of the file that were lost. Their units read as older data or as zeros.
+    /// Damaged records of the file that were lost. Their units read as older data or as zeros.
     #[serde(default)]
     pub records_lost: u64,
-    /// Number of units whose payload was found damaged when all payload was checked.
+    /// Units with damaged payload, found by the check of all payload.
     #[serde(default)]
     pub payload_lost: u64,
-    /// Number of records of trims.
+    /// Records of trims.
     pub journal_records: u64,
-    /// Number of blocks with data that were not read, because of `durability.checkpoint` or `durability.map`.
+    /// Blocks with data that were not read, because of `durability.checkpoint` or `durability.map`.
     #[serde(default)]
     pub blocks_skipped: u64,
-    /// Number of blocks that were erased because they held no data that is still needed.
+    /// Blocks that were erased because they held no data that is still needed.
     pub blocks_erased: u64,
 }
 
 /// Late replies by cause, which is the longest of their delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LateCauses {
-    /// The device decided the completion later than the reply had to be sent, because the last phase of the request is
-    /// too short.
+    /// The device decided the completion later than the reply had to be sent.
     pub lead_time: u64,
     /// The host woke the server late, or gave its processor to another program.
     pub host: u64,

@@ -10,14 +10,13 @@ use super::Measurement;
 pub struct LogBlocks {
     /// Host writes, by kind of log block.
     pub writes: Vec<LogWrites>,
-    /// Number of log blocks that merges reclaimed.
+    /// Log blocks that merges reclaimed.
     pub reclaimed: u64,
-    /// Associativity: mean number of logical blocks with valid units in a log block when it was reclaimed; null if none
-    /// was.
+    /// Mean number of logical blocks with valid units in a log block when it was reclaimed; null if none was.
     pub associativity: Option<f64>,
-    /// Length of the list of trimmed units at the end: their data was in flash, and no merge has skipped them yet.
+    /// Length of the list of trimmed units at the end: in flash, and not yet skipped by a merge.
     pub trim_list: u64,
-    /// Number of units that merges did not copy because they were trimmed.
+    /// Units that merges did not copy because they were trimmed.
     pub copies_saved: u64,
 }
 
@@ -26,7 +25,7 @@ pub struct LogBlocks {
 pub struct LogWrites {
     /// Kind of log block.
     pub kind: String,
-    /// Number of mapping units.
+    /// Mapping units written.
     pub units: u64,
 }
 

@@ -18,7 +18,7 @@ use crate::sim::time::Time;
 pub struct ControllerWork {
     /// Counters of the buffer.
     pub buffer: BufferCounts,
-    /// Number of units that a power cut would have lost: at the last completion, and the maximum until then.
+    /// Units that a power cut would have lost: at the last completion, and the maximum until then.
     pub volatile_units: (u64, u64),
     /// Time for which the memory port worked.
     pub memory: Time,
@@ -31,7 +31,8 @@ pub struct ControllerWork {
 pub struct Measurement<'a> {
     /// Device.
     pub config: &'a DeviceConfig,
-    /// True if the workload ran to its end.
+    /// True if the workload ran to its end. If the run was interrupted, requests issued before that were completed and
+    /// are included.
     pub complete: bool,
     /// Latencies and counts of requests.
     pub results: &'a Results,
@@ -59,7 +60,7 @@ pub struct Measurement<'a> {
     pub queues: &'a [QueueSample],
     /// Units programmed, indexed by pool of the allocation; empty if there is one pool.
     pub pools: &'a [PoolUnits],
-    /// Length of the list of trimmed units of a mapping scheme with log blocks.
+    /// Length of the list of trimmed units at the end: in flash, and not yet skipped by a merge.
     pub trim_list: u64,
     /// Work of the controller.
     pub controller: &'a ControllerWork,

@@ -39,20 +39,21 @@ use crate::config::DeviceConfig;
 pub const SCHEMA: &str = "floatgate-summary-2";
 
 /// The result of a run. Numbers cover the measured part: everything that completes after `ramp_time`, by default the
-/// whole run.
+/// whole run. Utilization covers the time from its start to its last completion. Suffixes of keys are units:
+/// `_us` microseconds, `_s` seconds. Shares are from 0 to 1. Undefined values, such as a mean without requests, are
+/// null. One MiB is 2^20 bytes.
 ///
 /// A latency is the time from a request's arrival to its completion. Waiting time ends when the request is first
 /// served: when a channel is granted to it, or when it is in the controller's memory. Service time is the rest. Means,
 /// minimums and maximums are exact. Percentiles differ from the exact value by at most 0.1% or 1 ns, whichever is more.
-/// Undefined values, such as a mean without requests, are null. One MiB is 2^20 bytes.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// Format of the result: `floatgate-summary-2`.
     pub schema: String,
     /// Version of Floatgate.
     pub version: String,
-    /// True if the workload ran to its end. Otherwise the run was interrupted. Requests issued before that were
-    /// completed and are included.
+    /// True if the workload ran to its end. If the run was interrupted, requests issued before that were completed and
+    /// are included.
     pub complete: bool,
     /// Warnings about this result, in words.
     pub warnings: Vec<String>,
@@ -65,20 +66,19 @@ pub struct Summary {
     /// Device as simulated, with file, overrides and defaults, in the format of a device file.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub config: DeviceConfig,
-    /// Digest of `config`; equal to `device.digest` if the overrides changed nothing.
+    /// Digest of `config`; equal to `device.digest` without effective overrides.
     pub config_digest: String,
-    /// Differences from the built-in device that the device is, or is based on; null for other devices.
+    /// Differences from the built-in device that the device is, or is based on; null for others.
     pub changes: Option<Changes>,
-    /// Arguments of `floatgate` for this result, except those for its outputs; empty if another program ran the
-    /// simulation.
+    /// Arguments of `floatgate` for this result, without its outputs; empty if another program ran the simulation.
     pub arguments: Vec<String>,
     /// State of the device before the run.
     pub precondition: Precondition,
-    /// Simulated time from the first arrival to the last completion, in seconds; 0 if nothing was measured.
+    /// Simulated time from the first arrival to the last completion; 0 if nothing was measured.
     pub measured_s: f64,
     /// Requests by operation.
     pub requests: Requests,
-    /// Requests of each stream of the workload, over its own time from first arrival to last completion.
+    /// Requests of each stream, over its own time from first arrival to last completion.
     pub streams: Vec<Stream>,
     /// Distributions of requests and of their latencies.
     pub distributions: Distributions,
@@ -86,21 +86,20 @@ pub struct Summary {
     pub unmapped_reads: u64,
     /// Operations of the flash.
     pub flash: Flash,
-    /// Mapping units programmed, for any cause, per unit touched by an accepted host write; null without writes.
-    /// Counted are units with data (`flash.units.programmed`), units without data (`flash.units.unfilled`), and the
-    /// space of summaries. `flash.programs_by_cause.padding` is not the same as the unfilled units, because it counts
-    /// only whole pages. A write-back buffer merges writes of a unit, so the value may then be below 1.
+    /// Mapping units programmed, for any cause, per unit touched by an accepted host write; null without writes. It
+    /// includes units without data (`flash.units.unfilled`) and the space of summaries. A write-back buffer merges
+    /// writes of a unit, so the value may be below 1.
     pub write_amplification: Option<f64>,
     /// Bytes of the pages programmed, per byte that the host wrote; null without writes.
     pub write_amplification_bytes: Option<f64>,
-    /// Cached part of the map; null if the whole map is in the controller's memory.
+    /// Cache of the map; null if the whole map is in the controller's memory.
     pub map_cache: Option<MapCache>,
     /// Garbage collection.
     pub gc: Gc,
     /// Data classes, from the coldest to the hottest; absent if classes are not distinguished.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub temperature: Vec<UnitClass>,
-    /// Wear at the end of the run, in erases since the device was new. Erases of the preconditioning are included.
+    /// Wear at the end of the run, including preconditioning.
     pub wear: Wear,
     /// Utilization of channels and dies.
     pub utilization: Utilization,
@@ -126,19 +125,19 @@ pub struct Summary {
     /// Service in real time; absent in a simulation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<Live>,
-    /// Array; absent for a single SSD. `config` of an array is an SSD with the flash of all members: the parameters of
-    /// the first member, the channels of all, and the capacity that the host sees.
+    /// Array; absent for a single SSD. `config` is then an SSD with the flash of all members: the parameters of the
+    /// first member, the channels of all, and the capacity that the host sees.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub array: Option<ArrayUse>,
-    /// Results of the members of an array, whose requests are those of the array's controller, by stream: `host`,
-    /// `parity`, `journal` and `rebuild`. Absent for a single SSD.
+    /// Results of the members of an array; absent for a single SSD. Their streams are the requests of the array's
+    /// controller: `host`, `parity`, `journal` and `rebuild`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<Summary>,
-    /// Cost of the simulation itself; null if it was not measured. In a simulation, no other part differs between runs.
+    /// Cost of the simulation itself; null if it was not measured. Nothing else in a simulation differs between runs.
     pub run: Option<Cost>,
 }
 
-/// Name, and a digest that distinguishes things of the same name.
+/// Name and digest of a device or workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Named {
     /// Name.
@@ -163,17 +162,17 @@ pub struct Precondition {
 pub struct Reached {
     /// Host writes, in multiples of the capacity that the host sees.
     pub drive_writes: f64,
-    /// Write amplification of preconditioning, in mapping units; null if nothing was written. With `steady`, it is that
-    /// of the last drive write.
+    /// Write amplification of preconditioning, in mapping units; with `steady`, that of the last drive write. Null if
+    /// nothing was written.
     pub write_amplification: Option<f64>,
-    /// Write amplification of the same writes if planes have only `config.gc.hard_threshold` free blocks, as under a
-    /// load that outpaces garbage collection. It is absent unless it is more than a tenth lower. Under other loads, a
-    /// run from this state reaches a write amplification between the two.
+    /// Write amplification of the same writes if planes have only `config.gc.hard_threshold` free blocks, as when
+    /// garbage collection cannot keep up. Absent unless it is more than a tenth lower. Runs under other loads are
+    /// between the two values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_amplification_at_hard: Option<f64>,
-    /// Share of the logical units that are mapped, from 0 to 1.
+    /// Share of the logical units that are mapped.
     pub mapped: f64,
-    /// True if write amplification converged; null if convergence was not requested.
+    /// True if write amplification converged; null if that was not requested.
     pub converged: Option<bool>,
 }
 
@@ -210,32 +209,28 @@ impl Requests {
 /// Requests of one operation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Operations {
-    /// Number of requests that were served.
+    /// Requests that were served.
     pub count: u64,
     /// Bytes of these requests.
     pub bytes: u64,
-    /// Number of requests that failed, such as writes to a device that has become read-only. No other field includes
-    /// them.
+    /// Requests that failed, such as writes to a read-only device. No other field includes them.
     pub errors: u64,
     /// Requests per second, from the first arrival to the last completion of all operations; null if that time is 0.
     pub iops: Option<f64>,
-    /// Throughput in MiB per second over the same time; null if that time is 0.
+    /// Throughput in MiB per second over the same time.
     pub mib_per_s: Option<f64>,
-    /// Time from arrival to completion, in microseconds.
+    /// Time from arrival to completion.
     pub latency_us: Distribution,
-    /// Time from arrival to first service, in microseconds.
+    /// Time from arrival to first service.
     pub waiting_us: Mean,
-    /// Time from first service to completion, in microseconds.
+    /// Time from first service to completion.
     pub service_us: Mean,
-    /// Breakdown of the latencies; null without requests, or if the run did not collect it.
+    /// Breakdown of the latencies; null without requests, or if it was not collected.
     pub attribution: Option<Attribution>,
 }
 
-/// Latency breakdown. Each latency is partitioned along the request's critical path, and the parts add up to the
-/// latency.
-///
-/// A percentile is represented by the requests in its band of latencies. A band is at most 1/16 as wide as its
-/// latencies are long. Thus `p99` shows what slow requests waited for.
+/// Latency breakdown: parts along the critical path of each request, which add up to its latency. A percentile is
+/// represented by the requests in its band, which is at most 1/16 as wide as its latencies are long.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Attribution {
     /// All requests.
@@ -251,7 +246,7 @@ pub struct Attribution {
 /// Mean latency breakdown of some requests, in microseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Parts {
-    /// Number of these requests.
+    /// Requests that the means are over.
     pub requests: u64,
     /// Mean latency, which is the sum of all parts.
     pub latency_us: f64,
@@ -262,7 +257,7 @@ pub struct Parts {
     /// Firmware of the controller: wait for a core, and execution.
     #[serde(default)]
     pub firmware_us: f64,
-    /// Throttle of host writes: delay of the write, and of writes before it (`config.gc.throttle`). Absent if it is 0.
+    /// Throttle of host writes: delay of the write, and of writes before it (`config.gc.throttle`). Absent if 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub throttle_us: f64,
     /// Memory of the controller: wait for room, wait of a flush, and access.
@@ -314,7 +309,7 @@ pub struct Flash {
     pub pages: FlashPages,
     /// Mapping units in the programmed pages, without summaries.
     pub units: FlashUnits,
-    /// Number of blocks erased.
+    /// Blocks erased.
     pub blocks_erased: u64,
     /// Commands to the flash.
     pub commands: FlashCommands,
@@ -327,21 +322,20 @@ pub struct Flash {
 /// Flash pages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlashPages {
-    /// Number of pages read.
+    /// Pages read.
     pub read: u64,
-    /// Number of pages programmed.
+    /// Pages programmed.
     pub programmed: u64,
 }
 
 /// Mapping units in programmed pages, without summaries.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlashUnits {
-    /// Number of mapping units programmed with data, from the host or moved.
+    /// Mapping units programmed with data, from the host or moved.
     pub programmed: u64,
-    /// Number of mapping units programmed without data: padding inside pages, and whole pages of padding that fill a
-    /// wordline.
+    /// Mapping units programmed without data: padding inside pages, and pages of padding that fill a wordline.
     pub unfilled: u64,
-    /// Number of mapping units in flash that became invalid by a TRIM, or by write-zeroes that deallocates.
+    /// Mapping units in flash that a TRIM, or write-zeroes that deallocates, made invalid.
     #[serde(default)]
     pub trimmed: u64,
 }
@@ -349,21 +343,19 @@ pub struct FlashUnits {
 /// Commands to the flash.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlashCommands {
-    /// Number of read commands.
+    /// Read commands.
     pub read: u64,
-    /// Number of program commands. A command may fill several pages.
+    /// Program commands. A command may fill several pages.
     pub program: u64,
-    /// Number of program units (`controller.fill_timeout`) that were queued before they were full, because a FLUSH or
-    /// FUA waited for them.
+    /// Program units that were queued before they were full, because a FLUSH or FUA waited for them.
     #[serde(default)]
     pub cut_by_flush: u64,
-    /// Number of program units that were queued before they were full, because their first write had waited for
-    /// `controller.fill_timeout`.
+    /// Program units that were queued before they were full, after `controller.fill_timeout`.
     #[serde(default)]
     pub cut_by_timeout: u64,
-    /// Number of blocks erased, by a command of their own or together with others.
+    /// Blocks erased, by a command of their own or together with others.
     pub erase: u64,
-    /// Number of pages moved within their plane by copy-back. They are included in the reads and programs.
+    /// Pages moved by copy-back, which are included in the reads and programs.
     pub copy_back: u64,
     /// Multi-plane and interleaved commands, by kind and size.
     pub parallel: Vec<ParallelCommands>,
@@ -374,13 +366,13 @@ pub struct FlashCommands {
 pub struct ParallelCommands {
     /// Kind of command: `read`, `program`, `erase` or `copy-back`.
     pub kind: String,
-    /// Number of dies of a chip in each command.
+    /// Dies of a chip in each command.
     pub dies: u32,
-    /// Number of planes of all these dies in each command.
+    /// Planes of all these dies in each command.
     pub planes: u32,
-    /// Number of pages that each command read or programmed, counted as in native mode; for an erase, number of blocks.
+    /// Pages that each command read or programmed, counted as in native mode; for an erase, blocks.
     pub pages: u32,
-    /// Number of commands.
+    /// Commands of this kind and size.
     pub commands: u64,
 }
 
@@ -396,8 +388,7 @@ pub struct ProgramCauses {
     pub wear: u64,
     /// Summaries of blocks.
     pub summary: u64,
-    /// Padding: whole pages at the end of a wordline. Padding inside pages is not included, but counts in
-    /// `flash.units.unfilled`.
+    /// Padding: whole pages at the end of a wordline. `flash.units.unfilled` also has the padding inside pages.
     pub padding: u64,
     /// Pages skipped so that a copy-back keeps the parity of its page.
     pub waste_copyback: u64,
@@ -437,24 +428,24 @@ pub struct ReadCauses {
     pub merge: u64,
 }
 
-/// Cached part of a map that is in flash.
+/// Cache of a map that is stored in flash.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MapCache {
-    /// Number of entries that the host needed and the cache held.
+    /// Entries that the host needed and the cache held.
     pub hits: u64,
-    /// Number of entries that the host needed and had to wait for.
+    /// Entries that the host needed and had to wait for.
     pub misses: u64,
-    /// Share of hits, from 0 to 1; null if no entry was needed.
+    /// Share of hits; null if no entry was needed.
     pub hit_ratio: Option<f64>,
-    /// Number of clean entries that were evicted.
+    /// Clean entries that were evicted.
     pub evictions_clean: u64,
-    /// Number of dirty entries that were evicted and written back.
+    /// Dirty entries that were evicted and written back.
     pub evictions_dirty: u64,
     /// Translation pages read, by cause.
     pub reads: MapPages,
     /// Translation pages programmed, by cause.
     pub programs: MapPages,
-    /// Number of blocks of translation pages chosen as victims.
+    /// Blocks of translation pages chosen as victims.
     pub victims: u64,
 }
 
@@ -474,28 +465,28 @@ pub struct MapPages {
 /// Garbage collection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Gc {
-    /// Number of blocks chosen as victims.
+    /// Blocks chosen as victims.
     pub victims: u64,
-    /// Data moved, in flash pages. A page with one valid mapping unit of four counts as a quarter.
+    /// Data moved, in flash pages: one valid mapping unit of four counts as a quarter.
     pub pages_moved: f64,
     /// Mapping units moved, by cause.
     pub units_moved: MovedUnits,
-    /// Share of the victims' mapping units that did not have to be moved, because they were overwritten, trimmed or
-    /// padding, from 0 to 1; null without victims.
+    /// Share of the victims' mapping units that did not have to be moved (overwritten, trimmed or padding); null
+    /// without victims.
     pub efficiency: Option<f64>,
-    /// Mean number of free blocks of the plane when a victim was chosen in it, including blocks that await or undergo
-    /// an erase; null without victims.
+    /// Mean number of free blocks of the plane when a victim was chosen in it, including blocks that await an erase;
+    /// null without victims.
     pub free_blocks: Option<f64>,
-    /// Mean time from the choice of a victim to the end of its erase, in microseconds; null if no erase has ended. It
-    /// includes waits for the die and the channel, and for the host's operations in between.
+    /// Mean time from the choice of a victim to the end of its erase, with all waits and the host's operations in
+    /// between; null if no erase has ended.
     #[serde(default)]
     pub collection_us: Option<f64>,
-    /// Number of victims in each package whose erase has ended.
+    /// Victims in each package whose erase has ended.
     #[serde(default)]
     pub collected_per_package: PerPackage,
-    /// Number of wasted copies: the host overwrote the unit while its copy was being programmed.
+    /// Wasted copies: the host overwrote the unit while its copy was programmed.
     pub wasted_copies: u64,
-    /// Number of cold blocks whose data wear leveling moved into worn blocks (`config.gc.wear`).
+    /// Cold blocks whose data wear leveling moved into worn blocks (`config.gc.wear`).
     #[serde(default)]
     pub migrations: u64,
     /// Merges of logical blocks (mapping schemes that merge blocks).
@@ -503,7 +494,7 @@ pub struct Gc {
     /// Log blocks. Absent without them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_blocks: Option<LogBlocks>,
-    /// Garbage collection in idle time, which the other values include (`config.gc.background`). Absent without it.
+    /// Part in idle time (`config.gc.background`); absent without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<BackgroundGc>,
 }
@@ -511,13 +502,13 @@ pub struct Gc {
 /// Garbage collection in idle time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BackgroundGc {
-    /// Number of victims chosen in idle time.
+    /// Victims chosen in idle time.
     pub victims: u64,
     /// Mapping units moved out of these victims, in idle time or later.
     pub units_moved: u64,
 }
 
-/// A number for each package of the device. All values are null if it was not counted.
+/// A number for each package; null if it was not counted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PerPackage {
     /// Mean of all packages.
@@ -544,7 +535,7 @@ pub struct MovedUnits {
 /// Merges of logical blocks, by kind; all 0 unless a mapping scheme merges.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Merges {
-    /// Switch merges: nothing was copied, since the host had rewritten or trimmed everything.
+    /// Switch merges, which copied nothing: the host had rewritten or trimmed everything.
     pub switch: u64,
     /// Partial merges: the host wrote the first part of the new block, and the rest was copied.
     pub partial: u64,
@@ -555,22 +546,21 @@ pub struct Merges {
 /// Data class (`config.temperature`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UnitClass {
-    /// Number of mapping units of host writes that the classifier put into this class.
+    /// Mapping units of host writes that the classifier put into this class.
     pub units_written: u64,
-    /// Number of mapping units moved by garbage collection whose last write was in this class.
+    /// Mapping units moved by garbage collection whose last write was in this class.
     pub units_moved: u64,
-    /// Number of the `units_written` that went to a block of another class, because no block was free for this one.
+    /// Part of the `units_written` in a block of another class, because no block was free for this one.
     pub units_elsewhere: u64,
-    /// Units written and moved, per unit written; null without writes. Padding belongs to no class and is not included.
+    /// Units written and moved, per unit written, without padding; null without writes.
     pub write_amplification: Option<f64>,
 }
 
 /// Wear, in erases since the device was new.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Wear {
-    /// Share of its endurance (`config.nand.endurance`) that the most erased block has used; 1 is all of it. Null if
-    /// the endurance is 0, which is unknown. The share exceeds 1 if a device without a table `faults` continues to use
-    /// the block, or if preconditioning has erased the block more often.
+    /// Share of `config.nand.endurance` that the most erased block has used; null if the endurance is 0, which is
+    /// unknown. It can exceed 1 without a table `faults`, and after preconditioning.
     pub life_used: Option<f64>,
     /// Erases of a block, over all blocks.
     pub blocks: Spread,
@@ -591,15 +581,13 @@ pub struct Spread {
     pub max: u64,
 }
 
-/// Utilization of channels and dies from the start of the measured part to its last completion.
-///
-/// If an operation starts before that period or ends after it, only the part within the period counts. All values are
-/// null if the period has no length.
+/// Utilization of channels and dies. Operations that start before the measured part or end after it count in part. All
+/// values are null if it has no length.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Utilization {
     /// Shares of time over all channels.
     pub channels: ChannelShares,
-    /// Shares of time over all dies. If planes are independent, the share of a die is the mean of its planes' shares.
+    /// Shares of time over all dies. If planes are independent, the share of a die is the mean of its planes.
     pub dies: DieShares,
     /// Shares of time of each channel and each die.
     pub each: Each,
@@ -627,7 +615,7 @@ pub struct DieShares {
     pub idle: Share,
 }
 
-/// Share of a period, from 0 to 1; null if the period has no length.
+/// Share of the measured time; null if it has no length.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Share {
     /// Mean of all.
@@ -638,16 +626,13 @@ pub struct Share {
     pub max: Option<f64>,
 }
 
-/// Resources that limit the run: how close each came to its bound, which is to work all the time.
-///
-/// A resource that works for D seconds on n requests, spread evenly over its units, cannot serve more than n / D of
-/// them per second (the utilization law). The time considered is from the start of the measured part to the last
-/// completion. No resource can have worked longer, or the run fails.
+/// Resources that limit the run. By the utilization law, a resource that works for D seconds on n requests, spread
+/// evenly over its units, cannot serve more than n / D per second. No resource can have worked longer than the measured
+/// time, or the run fails.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bottleneck {
-    /// Bottleneck: the resource that came closest to its bound; `gc` if most of its work was garbage collection;
-    /// `load` if no resource worked for half of the time, so that the host could have requested more; null without
-    /// requests.
+    /// Resource closest to its bound; `gc` if most of its work was garbage collection; `load` if no resource worked for
+    /// half of the time, so that the host could have requested more; null without requests.
     pub limited_by: Option<String>,
     /// Resources, the one closest to its bound first.
     pub resources: Vec<Bound>,
@@ -656,35 +641,32 @@ pub struct Bottleneck {
 /// Resource, with its bound.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bound {
-    /// Name of the resource: `link_in` and `link_out` (directions of the host link), `cores` (of the controller),
-    /// `memory` (port of its buffer), `channels`, or `dies` (LUNs, which take one command at a time: see
-    /// `nand.concurrency`).
+    /// Name: `link_in`, `link_out` (directions of the host link), `cores` (of the controller), `memory` (port of its
+    /// buffer), `channels`, or `dies` (LUNs: see `nand.concurrency`).
     pub resource: String,
-    /// Number of units of the resource.
+    /// Units of the resource.
     pub units: u32,
-    /// Time for which each unit had to work if the work is spread evenly, in seconds. Time in which operations of a die
-    /// overlap counts once.
+    /// Time for which each unit had to work if the work is spread evenly. Overlapping operations of a die count once.
     pub demand_s: f64,
-    /// Share of `demand_s` for garbage collection, from 0 to 1.
+    /// Share of `demand_s` for garbage collection.
     pub gc: f64,
-    /// Maximum number of requests per second, if the work per request stays the same; null without work.
+    /// Maximum number of requests per second with the same work per request; null without work.
     pub bound_iops: Option<f64>,
-    /// Share of the time for which the units worked, on average, from 0 to 1.
+    /// Mean share of time in which the units worked.
     pub reached: f64,
 }
 
-/// Mapping units touched by host writes, by the kind of update. The sum is the number of units touched. With a
-/// write-back buffer, units are counted when they are written back.
+/// Mapping units touched by host writes, by the kind of update. With a write-back buffer, they are counted when they
+/// are written back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Updates {
     /// Covered updates: all valid sectors of the unit were replaced.
     pub covered: u64,
-    /// Un-covered updates: some valid sectors were kept, so the unit was read and written as a whole.
+    /// Uncovered updates: some valid sectors were kept, so the unit was read and written as a whole.
     pub uncovered: u64,
     /// First writes: the unit held no data.
     pub first: u64,
-    /// Units that no write touched, and that were written again because of their logical page
-    /// (`config.geometry.logical_page`). They are not in the sum.
+    /// Other units written again because of their logical page (`config.geometry.logical_page`).
     #[serde(default, skip_serializing_if = "is_none")]
     pub rewritten: u64,
 }
@@ -692,16 +674,16 @@ pub struct Updates {
 /// Cost of simulating the workload, without preconditioning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
-    /// Wall-clock time, in seconds.
+    /// Wall-clock time.
     pub wall_s: f64,
-    /// Processor time, in seconds; null if the system does not report it.
+    /// Processor time; null if the system does not report it.
     pub cpu_s: Option<f64>,
-    /// Measured requests per second of processor time; null if that time is unknown.
+    /// Measured requests per second of processor time, if that is known.
     pub requests_per_cpu_s: Option<f64>,
-    /// Measured flash operations (pages read and programmed, blocks erased) per second of processor time; null if that
-    /// time is unknown.
+    /// Measured flash operations (pages read and programmed, blocks erased) per second of processor time, if that is
+    /// known.
     pub flash_ops_per_cpu_s: Option<f64>,
-    /// Peak memory of the program since its start, in bytes; null if the system does not report it.
+    /// Peak memory of the program; null if the system does not report it.
     pub peak_rss_bytes: Option<u64>,
 }
 

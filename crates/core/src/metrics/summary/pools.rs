@@ -8,31 +8,31 @@ use super::distributions::EACH;
 use crate::metrics::counters::PoolUnits;
 use crate::sim::time::Time;
 
-/// Load of the allocation pools (`config.allocation.dynamic.scope`), in the order of their planes. The lists are empty
-/// for a device with more than 4096 pools.
+/// Load of the allocation pools (`config.allocation.dynamic.scope`), in the order of their planes. Empty for a device
+/// with more than 4096 pools.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PoolsUse {
     /// Load of the busiest pool, relative to the mean of all pools.
     pub imbalance: Imbalance,
     /// Mapping units programmed for host writes, and for the journal and the checkpoint, by pool.
     pub units_written: Vec<u64>,
-    /// Mapping units programmed for copies, by pool: of garbage collection, wear leveling, and blocks whose programs
-    /// failed. `flash.units.programmed` is the sum of both lists, and of the translation pages if the map is in flash.
+    /// Mapping units programmed for copies, by pool: garbage collection, wear leveling, failed programs. Both lists and
+    /// the translation pages add up to `flash.units.programmed`.
     pub units_moved: Vec<u64>,
-    /// Mean share of the measured period for which the cells of a die worked, by pool. Empty if a die has several
-    /// pools, or if the measured period has no length.
+    /// Mean share of time in which the cells of a die worked, by pool. Empty if a die has several pools, or the
+    /// measured time no length.
     pub cell: Vec<f64>,
 }
 
-/// Maximum of all pools divided by their mean: 1 if all pools have the same load, at most the number of pools. Null if
-/// the mean is 0.
+/// Load of the busiest pool, divided by the mean: 1 if all are equal, at most the number of pools. Null if the mean is
+/// 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Imbalance {
-    /// Imbalance of the units that were written (`units_written`).
+    /// Imbalance of `units_written`.
     pub units_written: Option<f64>,
-    /// Imbalance of all units that were programmed (`units_written` and `units_moved`).
+    /// Imbalance of `units_written` and `units_moved` together.
     pub units_programmed: Option<f64>,
-    /// Imbalance of the time for which cells worked (`cell`); null if the time is not known by pool.
+    /// Imbalance of `cell`; null if that is not known.
     pub cell: Option<f64>,
 }
 

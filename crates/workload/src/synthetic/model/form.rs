@@ -18,8 +18,7 @@ pub struct OperationModel {
     pub sizes: Vec<(u32, u64)>,
     /// Probability that a request starts at the end of the last one of its operation.
     pub sequential: f64,
-    /// Probability that a non-sequential request starts at a page boundary. Otherwise it starts at another sector of a
-    /// page.
+    /// Probability that a non-sequential request starts at a page boundary, and not at another sector of a page.
     pub aligned: f64,
     /// Pages per chunk. Non-sequential requests fill chunks, with up to 256 chunks in random order open at a time. In a
     /// small zone, a chunk is a 16th of the zone.
@@ -27,7 +26,7 @@ pub struct OperationModel {
     /// Extents that the operation uses, as first page and number of pages. Zones number the pages of all extents in
     /// this order, so the hottest pages are in the first extent. If empty, the operation uses the whole device.
     pub extents: Vec<(u64, u64)>,
-    /// Consecutive parts of the extents, hottest first. In each zone, all pages are used once before any page is used
+    /// Consecutive parts of the extents, hottest first. Within a zone, every page is used once before any is used
     /// again.
     pub zones: Vec<Zone>,
 }

@@ -22,7 +22,7 @@ pub struct Profile {
     pub warnings: Vec<String>,
     /// Number of requests.
     pub requests: u64,
-    /// Total size of the requests in bytes.
+    /// Total size in bytes.
     pub bytes: u64,
     /// Time from the earliest to the latest request, in seconds.
     pub duration_s: f64,
@@ -51,9 +51,8 @@ pub struct Origin {
     pub file: String,
     /// Format.
     pub format: String,
-    /// Confidence in the format: `given`, `certain`, `likely` (the format does not match all of the first lines),
-    /// `ambiguous` (other formats match too) or `doubtful` (no other format matches, but the unit of times, addresses
-    /// or lengths seems to be wrong).
+    /// Confidence in the format: `given`, `certain`, `likely` (not all of the first lines match), `ambiguous` (other
+    /// formats match too) or `doubtful` (the unit of times, addresses or lengths seems to be wrong).
     pub confidence: String,
     /// Other formats that match equally well.
     pub alternatives: Vec<String>,
@@ -70,26 +69,25 @@ pub struct OperationProfile {
     pub requests: u64,
     /// Share of all requests.
     pub share: f64,
-    /// Total size of the requests in bytes.
+    /// Total size in bytes.
     pub bytes: u64,
     /// Sizes in KiB.
     pub size_kib: Moments,
-    /// Number of requests of each size. If there are more than 4096 sizes, they are rounded up to eighths of an octave.
+    /// Number of requests of each size. More than 4096 sizes are rounded up to eighths of an octave.
     pub sizes: Vec<SizeCount>,
-    /// Share of the requests that start at the end of the last one of the same device and operation.
+    /// Share that starts at the end of the last request of the same device and operation.
     pub sequential: f64,
-    /// Mean number of requests in a run of such requests. A single request is a run of one.
+    /// Mean number of requests in a sequential run; 1 for a single request.
     pub run_mean: Option<f64>,
     /// Number of requests in the longest run.
     pub run_longest: u64,
-    /// Share of the requests that start at a page boundary.
+    /// Share that starts at a page boundary.
     pub aligned: f64,
-    /// Share of the requests that start at a page boundary, among the requests that continue no other. Null if there
-    /// are none.
+    /// Share that starts at a page boundary, among the requests that continue no other.
     pub aligned_starts: Option<f64>,
-    /// Share of the requests that start and end at a page boundary.
+    /// Share that starts and ends at a page boundary.
     pub whole_pages: f64,
-    /// Distribution of the accesses over the touched pages. Null except for reads and writes.
+    /// Distribution of the accesses over the touched pages; only for reads and writes.
     pub hot: Option<HotShares>,
 }
 
@@ -117,8 +115,8 @@ pub struct SizeCount {
     pub requests: u64,
 }
 
-/// Arrivals of requests. The gap of a request is the time since the one before it. A request that follows a later one
-/// has no gap.
+/// Arrivals of requests. The gap of a request is the time since the one before it; a request that follows a later one
+/// has none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Arrivals {
     /// Gaps in microseconds.
@@ -131,7 +129,7 @@ pub struct Arrivals {
     pub zero: Option<f64>,
     /// Correlation of a gap with the previous one, from -1 to 1. Above 0, short gaps occur in bursts.
     pub correlation: Option<f64>,
-    /// Resolution: all times, counted from the first one, are multiples of this number of nanoseconds.
+    /// Resolution in nanoseconds: all times, counted from the first one, are multiples of it.
     pub resolution_ns: Option<f64>,
     /// Burstiness in windows of different lengths.
     pub bursts: Vec<Burst>,
@@ -142,7 +140,7 @@ pub struct Arrivals {
     pub transitions: Vec<(u8, u8, u64)>,
 }
 
-/// Burstiness: numbers of requests in consecutive windows of time, starting at the first request.
+/// Burstiness: numbers of requests in consecutive windows of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Burst {
     /// Length of the windows in seconds.
@@ -179,12 +177,11 @@ pub struct Footprint {
     pub written_pages: f64,
     /// Pages both read and written.
     pub both_pages: f64,
-    /// Share of the 256 KiB regions of the address space that were counted. Below 1, the numbers of pages are
-    /// estimates.
+    /// Share of the 256 KiB regions of the address space that were counted. Below 1, numbers of pages are estimates.
     pub sampled: f64,
     /// Relative standard error of the estimates. 0 if all pages were counted.
     pub relative_error: f64,
-    /// Distance from the first to the last touched sector, in bytes. For several devices, the largest one.
+    /// Distance from the first to the last touched sector, in bytes; of several devices, the largest.
     pub span_bytes: u64,
     /// Accesses per touched page.
     pub accesses_per_page: Option<f64>,
@@ -214,7 +211,7 @@ pub struct HotShares {
 /// Sequentiality of addresses, without flushes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Sequentiality {
-    /// Share of the requests that start at the end of the last one of the same device, regardless of the operation.
+    /// Share of the requests that start at the end of the last one of the same device.
     pub after_last: Option<f64>,
     /// Share of the requests that start at the end of one of the last 32 streams of the same device.
     pub after_stream: Option<f64>,
@@ -229,7 +226,7 @@ pub struct DeviceProfile {
     pub requests: u64,
     /// Share of reads.
     pub reads: f64,
-    /// Total size of the requests in bytes.
+    /// Total size in bytes.
     pub bytes: u64,
     /// Number of touched pages.
     pub pages: f64,
@@ -246,7 +243,7 @@ pub struct Order {
     pub late: u64,
     /// Smallest `--sort-window` that restores the order. 0 if the requests are in order.
     pub sort_window: u64,
-    /// True if the requests are so far out of order that `sort_window` is only a lower bound.
+    /// True if `sort_window` is only a lower bound.
     pub beyond: bool,
 }
 
