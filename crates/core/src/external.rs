@@ -35,9 +35,9 @@ pub const EXTERNAL: &str = "external";
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExternalConfig {
-    /// Name under which the program that runs the device registers the policy.
+    /// Name under which the program registers the policy.
     pub name: String,
-    /// Digest of the policy's source, to distinguish devices and results of different sources. The program fills it in.
+    /// Digest of the policy's source, filled in by the program, so that devices with other sources differ.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
     /// Options of the policy.

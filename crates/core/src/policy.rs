@@ -42,8 +42,7 @@ macro_rules! policy_family {
         pub enum $config {
             $($(#[doc = $policy_doc])* $policy(<$module::$policy as $crate::policy::Policy>::Config),)+
             $(
-                /// External policy, by the name under which the program that runs the device registers it
-                /// (docs/policies.md).
+                /// Policy of the program that runs the device (docs/policies.md).
                 External($external::Config),
             )?
         }
@@ -163,8 +162,7 @@ macro_rules! policy_family {
                 $({
                     let options = generator.subschema_for::<$external::Config>();
                     choices.push(schemars::json_schema!({
-                        "description": "External policy, by the name under which the program that runs the device \
-                                        registers it (docs/policies.md).",
+                        "description": "Policy of the program that runs the device (docs/policies.md).",
                         "type": "object", "properties": { $external::EXTERNAL: options },
                         "required": [$external::EXTERNAL], "additionalProperties": false,
                     }));

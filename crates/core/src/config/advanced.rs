@@ -13,38 +13,35 @@ use super::units::Duration;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Advanced {
-    /// Copy-back: garbage collection moves a page within its plane without the channel. `wise`: only if the page
-    /// parities match and the whole page is valid; other pages move through the controller. `blind`: if the parities do
-    /// not match, a page is wasted.
+    /// Copy-back: garbage collection moves a page within its plane without the channel, if the page parities match and
+    /// the whole page is valid.
     pub copy_back: Waste,
-    /// True if copy-back moves pages only from odd to odd and from even to even addresses (restriction *b*). Agrawal et
-    /// al. 2008 have no such restriction.
+    /// True if copy-back keeps the parity of page addresses (restriction *b*), unlike Agrawal et al. 2008. Default:
+    /// true.
     #[serde(skip_serializing_if = "is_true")]
     pub copy_back_parity: bool,
-    /// Multi-plane program: planes of a die are programmed together. `wise`: only planes whose next pages have equal
-    /// addresses. `blind`: pages are wasted until the addresses are equal.
+    /// Multi-plane program: planes of a die are programmed together if their next pages have equal addresses.
     pub multi_plane_program: Waste,
     /// Multi-plane read: planes of a die are read together if the pages have equal addresses.
     pub multi_plane_read: Wise,
     /// Multi-plane erase: blocks in the planes of a die are erased together.
     pub multi_plane_erase: Wise,
-    /// True if multi-plane commands also require equal block addresses, as in the papers. Planes then open blocks with
-    /// equal addresses if possible.
+    /// True if multi-plane commands also require equal block addresses, as in the papers. Planes then open such blocks
+    /// if possible.
     pub strict: bool,
-    /// True if only pairs of planes take part in multi-plane commands, 0 with 1 and 2 with 3 (Agrawal et al. 2008,
-    /// Section 2).
+    /// True if multi-plane commands join only planes 0 and 1, 2 and 3 (Agrawal et al. 2008, Section 2).
     pub plane_pairs: bool,
-    /// True if the dies of a chip work together in one interleaved command. Requires `nand.concurrency = "command"` or
+    /// True if the dies of a chip work together in an interleaved command. Requires `nand.concurrency = "command"` or
     /// `"chip"`.
     pub interleave: bool,
-    /// True if the cells of a plane read the next page while the data of the previous page leaves (ONFI: read cache).
+    /// True if the cells read the next page while data of the previous page leaves (ONFI: read cache).
     pub cache_read: bool,
-    /// True if the data of the next page of a block is transferred while the cells program the previous page (ONFI:
-    /// page cache program).
+    /// True if data of the next page of a block arrives while the cells program the previous page (ONFI: page cache
+    /// program).
     pub cache_program: bool,
-    /// True if a partial write is one operation when the data that it replaces are in the plane that it goes to: the
-    /// page is read into the register, the new sectors are transferred, and the page is programmed (Agrawal et al.
-    /// 2008, Section 4.3). Parity does not matter. Requires static allocation and mapping units of one page.
+    /// True if a partial write whose old data is in the target plane is one operation: the page is read into the
+    /// register, the new sectors are transferred, and the page is programmed (Agrawal et al. 2008, Section 4.3).
+    /// Requires static allocation and mapping units of one page. Default: false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub copy_back_modify: bool,
     /// Suspension of programs and erases by host reads of the same die.
@@ -125,7 +122,7 @@ pub struct Suspend {
     pub latency: Duration,
     /// Time from the resume command until the cells continue.
     pub resume: Duration,
-    /// Maximum number of read commands that delay one operation, in all its suspensions together.
+    /// Maximum number of read commands that delay one operation, over all its suspensions.
     #[schemars(range(min = 1))]
     pub limit: u32,
 }

@@ -23,7 +23,8 @@ impl CellMode {
     }
 }
 
-/// Times of blocks in SLC mode.
+/// Times of blocks in SLC mode, which hold one page of each wordline. Options of the mapping scheme select these
+/// blocks. Their erase time and endurance are those of other blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SlcMode {

@@ -16,24 +16,22 @@ use super::units::BlockCount;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FaultsConfig {
-    /// Number of blocks in each plane that are bad when the device is new, chosen at random with the seed: a number, or
-    /// a share of the plane's blocks.
+    /// Number of blocks in each plane, or share of them, that are bad from the start, chosen at random with the seed.
     pub factory_bad: BlockCount,
-    /// Share of program operations that fail, from 0 to 1. The block is then evacuated and never used again.
+    /// Share of programs that fail, from 0 to 1. The block is then evacuated and retired.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub program_rate: f64,
-    /// Share of erases that fail, from 0 to 1. The block is never used again.
+    /// Share of erases that fail, from 0 to 1. The block is then retired.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub erase_rate: f64,
-    /// Share of page reads with more wrong bits than can be corrected, from 0 to 1. The page then stays unreadable.
+    /// Share of page reads with uncorrectable errors, from 0 to 1. The page then stays unreadable.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub read_rate: f64,
     /// Consequence of reaching `nand.endurance` erases.
     #[serde(skip_serializing_if = "WearOut::is_default")]
     pub wear_out: WearOut,
-    /// List of single faults. Each makes the next `program`, `erase` or `read` fail: anywhere, or in a plane, a block
-    /// of a plane, or a page of a block. Examples: `"erase 3/12"`, `"read 3/12/63"`. Planes are numbered across the
-    /// device.
+    /// List of single faults. Each makes the next `program`, `erase` or `read` fail: anywhere, or in a plane, block or
+    /// page, as in `"erase 3/12"` or `"read 3/12/63"`. Planes are numbered across the device.
     pub inject: Vec<InjectedFault>,
 }
 
@@ -54,16 +52,14 @@ impl Default for FaultsConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum WearOut {
-    /// After `nand.endurance` erases of a block, its next erase fails, and the block is never used again. It is empty
-    /// then, because its valid data are moved before an erase.
+    /// The next erase of the block fails, and the block is retired. Its valid data was moved before.
     #[default]
     Limit,
     /// Blocks beyond `nand.endurance` erases are counted, and are still used.
     Count,
-    /// Each block has an endurance, and then fails as with `limit`. The endurance is drawn from a Weibull distribution
-    /// with the mean `nand.endurance` and this shape. The higher the shape, the less blocks differ.
+    /// Like `limit`, with an endurance of each block from a Weibull distribution with the mean `nand.endurance`.
     Weibull {
-        /// Shape of the distribution, from 0.5 to 100.
+        /// Shape of the distribution, from 0.5 to 100; blocks differ less with a higher shape.
         #[schemars(range(min = 0.5, max = 100.0))]
         shape: f64,
     },

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gang {
-    /// Number of channels of `geometry` whose packages form a gang; 1: each channel is a gang by itself, and its
-    /// packages work as without this table.
+    /// Number of channels of `geometry` whose packages form a gang; with 1, each channel works as without this table.
     #[schemars(range(min = 1))]
     pub width: u32,
     /// Connection of the packages, and the way in which they work together.
@@ -21,15 +20,15 @@ pub struct Gang {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum GangMode {
-    /// Shared bus, which carries one operation at a time: the gang takes its next command when the last one is done.
+    /// Shared bus, which carries one operation at a time: the gang takes its next command after the last one is done.
     #[default]
     Serial,
     /// Shared bus: the packages work independently of one another and share a channel.
     Interleaved,
-    /// Shared control, and a data path for each package. The gang works in rounds: each package executes at most one
-    /// operation, all of one kind, and the next round starts when all of them are done.
+    /// Shared control, and a data path for each package. In each round, a package executes at most one operation, all
+    /// of one kind; the next round starts when all are done.
     Asynchronous,
-    /// Shared control, and a data path for each package. All packages execute the same operation at the same addresses.
-    /// The gang is a virtual package with the sum of the pages, spare bytes and mapping units of its packages.
+    /// Shared control, and a data path for each package. All packages execute the same operation at the same addresses:
+    /// the gang is a virtual package with the sum of their pages, spare bytes and mapping units.
     Synchronous,
 }

@@ -67,13 +67,13 @@ use units::{Bandwidth, BlockCount, Bytes, Duration, FirmwareCost, Frequency, One
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceConfig {
-    /// Name of the device in results. Default: the name of the device file, without its extension.
+    /// Name of the device in results. Default: the file's name without its extension.
     #[serde(default)]
     pub name: String,
     /// Version of this device file, raised when a value changes.
     #[serde(default = "one")]
     pub version: u32,
-    /// Description in one or two sentences. Default for a file with a base: `based on` and the name of the base.
+    /// Description in one or two sentences. Default with a base: `based on` and its name.
     #[serde(default)]
     pub description: String,
     /// Numbers of channels, chips, dies, planes, blocks and pages, and their sizes.
@@ -122,8 +122,7 @@ pub struct DeviceConfig {
     /// Host interface: queue and link.
     #[serde(default)]
     pub host: Host,
-    /// Source of each value: a citation, or `assumed:` and a reason. An entry is named by the path of a key or of a
-    /// table. When the device is loaded, each key that was written gets its own entry.
+    /// Source of each value: a citation, or `assumed:` and a reason, by the path of a key or of a table.
     #[serde(default)]
     pub sources: BTreeMap<String, String>,
     /// Makers of the policies that other programs supply.
@@ -140,13 +139,13 @@ fn one() -> u32 {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Geometry {
-    /// Number of channels (buses). They are independent, except in a gang (`gang`).
+    /// Number of channels (buses), which are independent except in a gang.
     #[schemars(range(min = 1))]
     pub channels: u32,
-    /// Number of chips per channel. A chip has its own chip-enable and ready/busy signals ("way").
+    /// Number of chips per channel: parts with their own chip-enable and ready/busy signals ("ways").
     #[schemars(range(min = 1))]
     pub chips: u32,
-    /// Number of chips per package. Matters for `nand.concurrency = "chip"`, where a package is busy as a whole.
+    /// Number of chips per package, which is busy as a whole with `nand.concurrency = "chip"`.
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
     pub chips_per_package: u32,
@@ -163,8 +162,7 @@ pub struct Geometry {
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub pages: u32,
-    /// Data bytes of a block, as an alternative to `pages`: the number of pages follows from `page_size`. A study of
-    /// page sizes with equal blocks then changes one option, `--set geometry.page_size=8KiB`.
+    /// Data bytes of a block, as an alternative to `pages`: the number of pages follows from `page_size`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_size: Option<Bytes>,
     /// Data bytes of a flash page, the unit of reads.
@@ -172,15 +170,13 @@ pub struct Geometry {
     /// Spare bytes of a flash page, in addition to its data bytes.
     #[serde(default)]
     pub spare_size: Bytes,
-    /// Size of a mapping unit, which is mapped, and valid or invalid, as a whole. It is a divisor or a multiple of the
-    /// page size, or `"page"` for the page size. Default: 4 KiB, or the page size if that is smaller.
+    /// Size of a mapping unit, which is mapped, and valid or invalid, as a whole: a divisor or multiple of the page
+    /// size, or `"page"`. Default: 4 KiB, or the page size if that is smaller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "units::PageOrBytes")]
     pub mapping_unit: Option<Bytes>,
-    /// Size of a logical page, which host writes change as a whole: a write to a part of it also rewrites its other
-    /// mapping units. A multiple of the mapping unit. The units are allocated one by one, so that they lie in different
-    /// planes. A write-back buffer takes single units, and writes back whole logical pages. Default: no logical pages,
-    /// so that a write changes only the units that it covers.
+    /// Size of a logical page, a multiple of the mapping unit. A host write to a part of it also rewrites its other
+    /// mapping units, which lie in different planes (docs/model/mapping.md). Default: no logical pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Bytes")]
     pub logical_page: Option<Bytes>,
@@ -250,8 +246,7 @@ pub enum Concurrency {
     /// The die (ONFI multi-LUN operations; present-day parts).
     #[default]
     Die,
-    /// The pair of planes: planes 0 and 1 of a die, 2 and 3, and so on execute commands independently of the other
-    /// pairs (Agrawal et al. 2008, Section 2.2).
+    /// The pair of planes (0 and 1 of a die, 2 and 3, ...), which works by itself (Agrawal et al. 2008, Section 2.2).
     #[serde(rename = "plane-pair")]
     PlanePair,
     /// The plane (VSSIM).
@@ -267,21 +262,19 @@ pub struct Nand {
     pub cell: Cell,
     /// Time from cell to register (tR): one value, or one for each page type of the wordline, LSB first.
     pub read: OneOrMany<Duration>,
-    /// Time from register to cell (tPROG): one value, or one for each page type of the wordline, LSB first.
-    /// If `geometry.pages_per_program` is above 1, it is one value, the time of the whole wordline.
+    /// Time from register to cell (tPROG): one value, or one for each page type of the wordline, LSB first. If
+    /// `geometry.pages_per_program` is above 1, one value for the whole wordline.
     pub program: OneOrMany<Duration>,
     /// Time of a block erase (tBERS).
     pub erase: Duration,
-    /// Number of erases that a block endures; 0 if unknown, which is unlimited. Default: the usual number for the
-    /// cells, 100,000 for SLC, 10,000 for MLC, 3,000 for TLC and 1,000 for QLC. With a table `faults`, the next erase
-    /// after that number fails, and the block is bad. Without one, nothing wears out: results report the share used
-    /// (`wear.life_used`), and a run in which a block exceeds it warns.
+    /// Number of erases that a block endures; 0 if unlimited or unknown. Default: 100,000 for SLC, 10,000 for MLC,
+    /// 3,000 for TLC and 1,000 for QLC. With a table `faults`, the next erase fails. Without one, results report the
+    /// share used (`wear.life_used`), with a warning above 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32")]
     pub endurance: Option<u32>,
-    /// Times of blocks in SLC mode, which hold one bit per cell and therefore one page of each wordline. Options of the
-    /// mapping scheme select these blocks. Their erase time and endurance are those of other blocks. Without this
-    /// table, no block can be in SLC mode.
+    /// Times of blocks in SLC mode, which hold one page of each wordline. Options of the mapping scheme select these
+    /// blocks. Their erase time and endurance are those of other blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "SlcMode")]
     pub slc_mode: Option<SlcMode>,
@@ -322,9 +315,8 @@ pub struct Bus {
     /// True if transfers include the spare bytes.
     #[serde(default)]
     pub transfer_spare: bool,
-    /// True if reads transfer only the sectors that are needed: for a host read the requested ones, for a partial write
-    /// the ones that it keeps. Otherwise, reads transfer whole mapping units. Programs always transfer whole pages.
-    /// Requires mapping units of at most a page.
+    /// True if reads transfer only the requested sectors, or those that a partial write keeps, instead of whole mapping
+    /// units. Programs always transfer whole pages. Requires mapping units of at most a page. Default: false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial_transfer: bool,
     /// Delay when a channel switches to another chip.
@@ -384,10 +376,10 @@ pub struct CommandCycles {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BusOrder {
-    /// The lowest rank first, and within a rank the longest wait, for command cycles and data alike (MQSim).
+    /// The lowest rank first, within a rank the longest wait, for command cycles and data alike (MQSim).
     #[default]
     Fcfs,
-    /// Command cycles without data (those of reads, erases and copy-backs) before all data; otherwise as `fcfs`.
+    /// Command cycles without data (of reads, erases and copy-backs) before all data; otherwise as `fcfs`.
     CommandsFirst,
 }
 
@@ -427,8 +419,7 @@ pub enum BlockSummary {
     /// No summaries.
     #[default]
     None,
-    /// Summary in the last page of each block (Agrawal et al. 2008, Section 3.4). The value is the number of bytes that
-    /// are transferred for it.
+    /// Summary in the last page of each block (Agrawal et al. 2008, Section 3.4), of this number of bytes.
     LastPage(Bytes),
 }
 
@@ -436,43 +427,42 @@ pub enum BlockSummary {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Gc {
-    /// Number of free blocks in a plane at or below which garbage collection runs: a number, or a share of the plane's
-    /// blocks.
+    /// Number of free blocks in a plane, or share of its blocks, at or below which garbage collection runs.
     pub soft_threshold: BlockCount,
-    /// Number of free blocks in a plane at or below which garbage collection takes priority over host writes: a number,
-    /// or a share of the plane's blocks. With some schedulers it also takes priority over host reads.
+    /// Number of free blocks in a plane, or share of its blocks, at or below which garbage collection takes priority
+    /// over host writes, and with some schedulers over host reads.
     pub hard_threshold: BlockCount,
-    /// Trigger policy, which decides when garbage collection starts in a plane at or below the soft threshold.
+    /// Trigger policy, which decides when garbage collection starts at or below the soft threshold.
     #[serde(skip_serializing_if = "TriggerConfig::is_default")]
     #[schemars(extend("default" = "threshold"))]
     pub trigger: TriggerConfig,
     /// Victim policy, which chooses the block to reclaim.
     pub victim: VictimConfig,
-    /// Wear-leveling policy, which chooses the free block to open, refuses victims, and names blocks to migrate.
+    /// Wear-leveling policy, which chooses free blocks to open, refuses victims, and names blocks to migrate.
     #[serde(skip_serializing_if = "WearConfig::is_default")]
     #[schemars(extend("default" = "none"))]
     pub wear: WearConfig,
-    /// Range of a threshold and of the choice of a victim. `"pool"` needs dynamic allocation, whose
-    /// `allocation.dynamic.scope` gives the pools. The thresholds then apply to the free blocks of the whole pool: a
-    /// number is multiplied by the planes of the pool, and a share is one of all its blocks.
+    /// Range of the thresholds and of the choice of a victim. `"pool"` needs dynamic allocation
+    /// (`allocation.dynamic.scope`). Numbers of blocks are then multiplied by the planes of the pool, and shares refer
+    /// to all its blocks.
     #[serde(skip_serializing_if = "GcScope::is_default")]
     #[schemars(extend("default" = "plane"))]
     pub scope: GcScope,
-    /// Planes that the valid units of a victim are moved to: its own plane, by copy-back if the device may, or any
-    /// plane of its pool, through the controller. `"pool"` needs dynamic allocation.
+    /// Planes that the valid units of a victim are moved to: its own, by copy-back if possible, or any of its pool,
+    /// through the controller. `"pool"` needs dynamic allocation.
     #[serde(skip_serializing_if = "GcScope::is_default")]
     #[schemars(extend("default" = "plane"))]
     pub destination: GcScope,
     /// Blocks that moved units are written to.
     pub frontiers: Frontiers,
-    /// Condition under which garbage collection takes priority over host writes. See docs/model/gc.md.
+    /// Condition under which garbage collection takes priority over host writes (docs/model/gc.md).
     #[serde(skip_serializing_if = "GcPace::is_default")]
     #[schemars(extend("default" = "queued"))]
     pub pace: GcPace,
-    /// Garbage collection in idle time. By default, garbage collection does not run above the soft threshold.
+    /// Garbage collection in idle time. Without this table, it does not run above the soft threshold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub background: Option<Background>,
-    /// Delay of host writes while few blocks are free. By default, writes are not delayed.
+    /// Delay of host writes while few blocks are free. Without this table, writes are not delayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throttle: Option<Throttle>,
 }
@@ -516,18 +506,16 @@ impl GcScope {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Background {
-    /// Time without an outstanding host request after which garbage collection starts. It is counted from a completion,
-    /// so a device is never idle before its first request.
+    /// Idle time, counted from the last completion, after which garbage collection starts.
     pub idle: Duration,
-    /// Number of free blocks in a plane below which garbage collection runs: a number, or a share of the plane's
-    /// blocks. At least two more than the soft threshold. With `gc.scope = "pool"`, the numbers of all planes of the
-    /// pool are added up, as for thresholds.
+    /// Number of free blocks in a plane, or share of its blocks, below which garbage collection runs, at least two more
+    /// than the soft threshold. With `gc.scope = "pool"`, it applies to pools, as thresholds do.
     pub until: BlockCount,
-    /// True to interrupt the current victim when a host request arrives, after the page that is being moved. The victim
-    /// is continued in the next idle time, or when the plane reaches the soft threshold. False to finish the victim.
+    /// True if a host request interrupts the current victim after the page that is being moved. The victim is continued
+    /// in the next idle time, or at the soft threshold.
     #[serde(default = "yes")]
     pub preempt: bool,
-    /// Share of a block's mapping units that a victim must free, from 0 to 1. With 0, it frees one program or more.
+    /// Share of a block's mapping units that a victim must free, from 0 to 1; with 0, one program or more.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub gain: f64,
@@ -537,10 +525,10 @@ pub struct Background {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Throttle {
-    /// Mean number of free blocks of a plane below which writes are delayed: a number, or a share of the plane's
-    /// blocks. Above the hard threshold.
+    /// Mean number of free blocks of a plane, or share of its blocks, below which writes are delayed, above the hard
+    /// threshold.
     pub below: BlockCount,
-    /// Delay of each mapping unit of a write at the hard threshold. Above it, the delay falls linearly to 0 at `below`.
+    /// Delay of each mapping unit of a write at the hard threshold. It falls linearly to 0 at `below`.
     pub delay: Duration,
 }
 
@@ -548,13 +536,12 @@ pub struct Throttle {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum GcPace {
-    /// The plane is at or below the hard threshold. Above it, operations of garbage collection queue with those of the
-    /// host.
+    /// The plane is at or below the hard threshold. Above it, garbage collection queues with the host.
     #[default]
     Queued,
-    /// The plane has less free space, including open blocks, than the soft threshold plus half a block. Garbage
-    /// collection thus frees as much space as the host fills. With more free space it chooses no new victim. The hard
-    /// threshold has no effect.
+    /// The plane has less free space, including open blocks, than the soft threshold plus half a block, so garbage
+    /// collection frees as much space as the host fills. With more free space it chooses no victim. The hard threshold
+    /// has no effect.
     Proportional,
 }
 
@@ -579,11 +566,11 @@ pub enum Frontiers {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Controller {
-    /// Number of write slots, each of one mapping unit. A written unit holds a slot until its program completes.
+    /// Number of write slots, one for each mapping unit until its program completes.
     #[schemars(range(min = 1))]
     pub write_slots: u32,
-    /// Maximum time for which a host write that does not fill its program command waits for others to fill it; 0: it
-    /// does not wait. A flush or FUA ends the wait. The rest of the program is padding.
+    /// Maximum time for which a host write waits for others to fill its program command. The rest is padding. A flush
+    /// or FUA ends the wait.
     pub fill_timeout: Duration,
     /// Costs of the controller's firmware. Without this table it takes no time.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -605,17 +592,17 @@ pub struct Firmware {
     /// Number of cores, which take work first come, first served.
     #[schemars(range(min = 1))]
     pub cores: u32,
-    /// Clock frequency of each core. The default is that of Hu et al. 2011, Section 3.1.
+    /// Clock frequency of each core. Default: Hu et al. 2011, Section 3.1.
     pub clock: Frequency,
     /// Cost of receiving a request, and again of completing it.
     pub interrupt: FirmwareCost,
-    /// Cost of each map look-up of a mapping unit that is read, written or trimmed.
+    /// Cost of each map look-up of a mapping unit.
     pub lookup: FirmwareCost,
-    /// Cost of each mapping unit that gets a physical address, in addition to its look-up.
+    /// Cost of each mapping unit that gets a physical address.
     pub allocation: FirmwareCost,
-    /// Cost of each decision of garbage collection about the next block.
+    /// Cost of each choice of a block by garbage collection.
     pub gc: FirmwareCost,
-    /// Cost of each mapping unit of a read or write that reaches the buffer.
+    /// Cost of each mapping unit that reaches the buffer.
     pub buffer: FirmwareCost,
 }
 
@@ -654,32 +641,32 @@ pub struct BufferConfig {
     /// Condition under which a write completes.
     #[serde(default)]
     pub write: WritePolicy,
-    /// True if the buffer keeps units that are also in flash, after they were read or written back.
+    /// True if the buffer also keeps units that are in flash, after they were read or written back.
     #[serde(default = "yes")]
     pub read: bool,
-    /// Eviction policy, which chooses the units to evict when room is needed.
+    /// Eviction policy, which chooses the units to evict.
     #[serde(default)]
     pub eviction: EvictionConfig,
-    /// Share of the capacity above which units are evicted ahead of need; 1: only when room is needed.
-    #[serde(default = "default_high_water")]
+    /// Share of the capacity above which units are evicted ahead of need; 1: never ahead of need.
+    #[serde(default = "all")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub high_water: f64,
     /// Share of the capacity down to which units are evicted ahead of need.
     #[serde(default = "default_low_water")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub low_water: f64,
-    /// Time without an outstanding request after which all dirty units are written back. Default: never.
+    /// Time without an outstanding request after which dirty units are written back. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Duration")]
     pub idle: Option<Duration>,
     /// Latency of a memory access, in addition to the transfer time of its data.
     #[serde(default)]
     pub latency: Duration,
-    /// Bandwidth of the memory, shared by both directions. Default: unlimited, so data takes no time.
+    /// Bandwidth of the memory, shared by both directions. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Bandwidth")]
     pub bandwidth: Option<Bandwidth>,
-    /// True if the contents of the buffer survive a power cut. Flushes and FUA writes then do not wait for flash.
+    /// True if the buffer survives a power cut. Flushes and FUA writes then do not wait for flash.
     #[serde(default)]
     pub power_loss_protection: bool,
 }
@@ -700,17 +687,17 @@ fn default_low_water() -> f64 {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Durability {
-    /// True if trims are recorded in a journal in flash. Without it, a trimmed unit may reappear after a power cut,
-    /// even after a flush. Records are written at a flush or FUA, when half a mapping unit of records is pending, and
-    /// before a block with a trimmed unit is erased.
+    /// True if trims are recorded in a journal in flash: at a flush or FUA, when half a mapping unit of records is
+    /// pending, and before a block with a trimmed unit is erased. Otherwise, a trimmed unit may reappear after a power
+    /// cut, even after a flush.
     pub trim_journal: bool,
-    /// Bytes of host writes for each mapping unit of checkpoint that is written. Default: no checkpoint. With a
-    /// checkpoint, a recovery does not have to read every block. The checkpoint takes 8 to 16 bytes of flash for each
-    /// physical mapping unit, which the host does not see (docs/model/durability.md).
+    /// Bytes of host writes for each mapping unit of checkpoint that is written, so that a recovery need not read every
+    /// block. It takes 8 to 16 bytes of flash for each physical mapping unit (docs/model/durability.md).
+    /// Default: no checkpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Bytes")]
     pub checkpoint: Option<Bytes>,
-    /// Memory of the map and of the states of blocks, which determines how a recovery restores them.
+    /// Memory of the map and of the states of blocks.
     #[serde(skip_serializing_if = "MapMemory::is_default")]
     #[schemars(extend("default" = "volatile"))]
     pub map: MapMemory,
@@ -720,7 +707,7 @@ pub struct Durability {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MapMemory {
-    /// Lost in a power cut: a recovery reads the records of all blocks that have no account in a checkpoint.
+    /// Lost in a power cut: a recovery reads the records of all blocks without an account in a checkpoint.
     #[default]
     Volatile,
     /// Phase-change or magnetoresistive memory: a recovery reads no flash.
@@ -749,12 +736,12 @@ pub struct Host {
     /// Maximum number of outstanding requests. Further requests wait at the host.
     #[schemars(range(min = 1))]
     pub queue_depth: u32,
-    /// Size of a logical block, `"512B"` or `"4KiB"`, which a live device reports to its clients. Requests are whole
-    /// logical blocks: a live device refuses others, and reads and writes of jobs and traces are widened.
+    /// Size of a logical block, `"512B"` or `"4KiB"`. Requests are whole logical blocks: a live device refuses others,
+    /// and reads and writes of jobs and traces are widened.
     #[serde(skip_serializing_if = "is_sector")]
     #[schemars(extend("default" = "512B"))]
     pub sector_size: Bytes,
-    /// Bandwidth of the link in each direction. Default: unlimited, so data arrives at once.
+    /// Bandwidth of the link in each direction. Default: unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link_bandwidth: Option<Bandwidth>,
     /// Latency of the link in each direction.

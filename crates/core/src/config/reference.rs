@@ -16,8 +16,10 @@ const INTRODUCTION: &str = "\
 A device is a TOML file, or a built-in device given by its name. `--set path=value` changes a single key; the paths are
 those of this page: `--set geometry.channels=8 --set gc.victim=fifo`. Unknown keys are errors.
 
-* Quantities carry their unit: times ps, ns, us, ms, s; sizes B, KiB, MiB, GiB, TiB, KB, MB, GB, TB; transfer rates T/s,
-  kT/s, MT/s, GT/s; bandwidths B/s, KB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s.
+* Quantities carry their unit, as in `\"25us\"`: times ps, ns, us, ms, s; sizes B, KiB, MiB, GiB, TiB, KB, MB, GB, TB;
+  transfer rates T/s, kT/s, MT/s, GT/s; bandwidths B/s, KB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s; frequencies Hz, kHz, MHz,
+  GHz. A share is a number from 0 to 1, or a percentage, as in `\"5%\"`, if a number has another meaning.
+* An integer is not negative. A boolean is `true` or `false`.
 * A choice is a name, `victim = \"greedy\"`, or a table of one name with its options,
   `victim = { d-choices = { d = 4 } }`; on the command line, `--set gc.victim.d-choices.d=4`. A new choice replaces the
   previous one with all its options.
@@ -34,33 +36,35 @@ complete device file.
 pub fn reference_page() -> String {
     let schema = Schema::new();
     let mut page = INTRODUCTION.to_owned();
-    page.push_str("## Built-in devices\n\n| Device | Description |\n|---|---|\n");
+    page.push_str(
+        "## Built-in devices\n\n`floatgate device list` describes them. Their files have the source of each value.\n\n",
+    );
     for device in BUILTINS {
-        let description = super::load(device.name, &[]).map(|d| d.description).unwrap_or_default();
-        let _ =
-            writeln!(page, "| [`{0}`](../../crates/core/devices/{0}.toml) | {1} |", device.name, cell(&description));
+        let _ = writeln!(page, "* [`{0}`](../../crates/core/devices/{0}.toml)", device.name);
     }
     page.push_str("\n## Keys of the top level\n\n");
     let base = format!("| `base` | name of a built-in device | | {BASE_DOC} |\n");
-    write_table(&mut page, &schema, schema.root(), &base);
+    write_table(&mut page, &schema, schema.root(), &base, true);
     write_sections(&mut page, &schema, schema.root(), "");
     page.truncate(page.trim_end().len());
     page.push('\n');
     page
 }
 
-/// Writes a section for each table and each choice among the keys of `node`.
+/// Writes a section for each table and each choice among the keys of `node`. The description of a key with a section
+/// has its first sentence in the table above, and is repeated only if it is longer.
 fn write_sections(page: &mut String, schema: &Schema, node: &Value, prefix: &str) {
     let Shape::Table(fields) = schema.shape(node) else { return };
     for field in fields {
         let path = join(prefix, field.name);
         match schema.shape(field.node) {
             Shape::Table(_) => {
-                let _ = writeln!(page, "## `{path}`\n\n{}\n", schema.doc(field.node));
-                write_table(page, schema, field.node, "");
+                write_heading(page, schema, field.node, &path);
+                write_table(page, schema, field.node, "", true);
             }
+            Shape::Choice(variants) if is_short(&variants) => {}
             Shape::Choice(variants) => {
-                let _ = writeln!(page, "## `{path}`\n\n{}\n", schema.doc(field.node));
+                write_heading(page, schema, field.node, &path);
                 write_choice(page, schema, &variants, &path);
             }
             Shape::Map | Shape::Value => {}
@@ -69,7 +73,34 @@ fn write_sections(page: &mut String, schema: &Schema, node: &Value, prefix: &str
     }
 }
 
-fn write_table(page: &mut String, schema: &Schema, node: &Value, first: &str) {
+/// Maximum number of words that describe the names of a choice in the row of its key.
+const MAX_INLINED: usize = 40;
+
+/// Returns `true` if a choice is described in the row of its key: only names, with short descriptions.
+fn is_short(variants: &[Variant<'_>]) -> bool {
+    let words: usize = variants.iter().map(|variant| variant.doc.split_whitespace().count()).sum();
+    words <= MAX_INLINED && variants.iter().all(|variant| variant.options.is_none())
+}
+
+fn write_heading(page: &mut String, schema: &Schema, node: &Value, path: &str) {
+    let _ = writeln!(page, "## `{path}`\n");
+    let doc = schema.doc(node);
+    if first_sentence(doc) != doc {
+        let _ = writeln!(page, "{doc}\n");
+    }
+}
+
+/// Returns the first sentence of a description.
+fn first_sentence(doc: &str) -> &str {
+    let end = doc.match_indices(['.', '\n']).find(|(at, _)| {
+        let rest = &doc[at + 1..];
+        rest.trim_start().starts_with(|next: char| next.is_uppercase() || next == '`') && rest.starts_with([' ', '\n'])
+    });
+    end.map_or(doc, |(at, _)| &doc[..=at])
+}
+
+/// Writes a table of keys after the row `first`. `has_sections` is true if choices have sections of their own.
+fn write_table(page: &mut String, schema: &Schema, node: &Value, first: &str, has_sections: bool) {
     let Shape::Table(fields) = schema.shape(node) else { return };
     page.push_str("| Key | Type | Default | Meaning |\n|---|---|---|---|\n");
     page.push_str(first);
@@ -80,7 +111,21 @@ fn write_table(page: &mut String, schema: &Schema, node: &Value, first: &str) {
             (Value::Null, _) => "*required*".to_owned(),
             (default, _) => format!("`{}`", inline(default)),
         };
-        let (kind, doc) = (type_of(schema, field.node), cell(schema.doc(field.node)));
+        let doc = schema.doc(field.node);
+        let kind = match schema.shape(field.node) {
+            Shape::Choice(_) if has_sections => "choice".to_owned(),
+            _ => type_of(schema, field.node),
+        };
+        let doc = match schema.shape(field.node) {
+            Shape::Choice(variants) if is_short(&variants) => {
+                let names = variants.iter().map(|variant| format!("`{}`: {}", variant.name, variant.doc));
+                let names = cell(&names.collect::<Vec<_>>().join(" "));
+                // Several mapping schemes have the same option.
+                if page.contains(&names) && !has_sections { cell(doc) } else { format!("{} {names}", cell(doc)) }
+            }
+            Shape::Table(_) | Shape::Choice(_) => cell(first_sentence(doc)),
+            Shape::Map | Shape::Value => cell(doc),
+        };
         let _ = writeln!(page, "| `{}` | {} | {default} | {doc} |", field.name, cell(&kind));
     }
     page.push('\n');
@@ -98,10 +143,22 @@ fn write_choice(page: &mut String, schema: &Schema, variants: &[Variant<'_>], pa
     page.push('\n');
     for (name, options) in variants.iter().filter_map(|v| Some((v.name, v.options?))) {
         if matches!(schema.shape(options), Shape::Table(fields) if !fields.is_empty()) {
+            let start = page.len();
             let _ = writeln!(page, "Options of `{path}.{name}`:\n");
-            write_table(page, schema, options, "");
+            let table = page.len();
+            write_table(page, schema, options, "", false);
+            if let Some(other) = choice_with(&page[..start], &page[table..]).map(str::to_owned) {
+                page.truncate(start);
+                let _ = writeln!(page, "Options of `{path}.{name}`: those of `{other}`.\n");
+            }
         }
     }
+}
+
+/// Returns the choice whose options are in this table, if the page has it already.
+fn choice_with<'a>(page: &'a str, table: &str) -> Option<&'a str> {
+    let before = &page[..page.find(table)?];
+    before.rsplit_once("Options of `")?.1.split('`').next()
 }
 
 /// Returns the type of a key in words.
@@ -120,7 +177,8 @@ fn type_of(schema: &Schema, node: &Value) -> String {
     // A named type has a description of its own. The description of a plain type is that of its key.
     let is_own = !std::ptr::eq(inner, node);
     if let Some(words) = inner["description"].as_str().filter(|_| is_own) {
-        return words.split(';').next().unwrap_or(words).to_owned();
+        let words = words.split(';').next().unwrap_or(words);
+        return words.split(", like ").next().unwrap_or(words).to_owned();
     }
     if let Some(names) = inner["enum"].as_array() {
         return names.iter().map(|name| format!("`{}`", inline(name))).collect::<Vec<_>>().join(", ");
@@ -130,13 +188,12 @@ fn type_of(schema: &Schema, node: &Value) -> String {
     match kind.unwrap_or(&inner["type"]).as_str().unwrap_or_default() {
         "array" => "a list".to_owned(),
         "integer" => {
-            inner["minimum"].as_u64().map_or("integer".to_owned(), |least| format!("integer, {least} or more"))
+            let least = inner["minimum"].as_u64().filter(|least| *least > 0);
+            least.map_or("integer".to_owned(), |least| format!("integer from {least}"))
         }
         "number" => "number".to_owned(),
-        "boolean" => "`true` or `false`".to_owned(),
-        _ => {
-            inner["pattern"].as_str().filter(|p| p.ends_with("%$")).map_or("text", |_| "share, like \"5%\"").to_owned()
-        }
+        "boolean" => "boolean".to_owned(),
+        _ => inner["pattern"].as_str().filter(|p| p.ends_with("%$")).map_or("text", |_| "share").to_owned(),
     }
 }
 

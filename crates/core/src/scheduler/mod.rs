@@ -58,8 +58,7 @@ policy_family! {
         fcfs::Fcfs = "fcfs",
         /// Host reads take priority over all other operations.
         read_first::ReadFirst = "read-first",
-        /// Reads, including those for partial writes, take priority over writes. Garbage collection has the lowest
-        /// priority.
+        /// Reads, also for partial writes, take priority over writes. Garbage collection comes last.
         reads_before_writes::ReadsBeforeWrites = "reads-before-writes",
     }
 }

@@ -17,7 +17,7 @@ const STARTS: [&str; 5] = [
 /// Regular expressions of a construction, and of the text after it with which it is good English. Then the limits on
 /// the number of lines in comments and in Markdown.
 const CONSTRUCTIONS: [(&str, &str, [usize; 2]); 18] = [
-    (r"[.;:] (What|Where|Whether|Of|Who) [a-z]", "^$", [3, 8]),
+    (r"[.;:] (What|Where|Whether|Of|Who) [a-z]", "^$", [3, 7]),
     (r"\b[Ww]here (it|that|they|there|no|nothing|some|one|all|not)\b", "^$", [3, 2]),
     (r"\bof (that|those|which|whom|what)\b", "^$", [22, 3]),
     (r"\b(is|are|was|were) told\b|\btells? (of|how|what|which|whether|that|apart)\b", "^$", [1, 0]),
@@ -30,11 +30,11 @@ const CONSTRUCTIONS: [(&str, &str, [usize; 2]); 18] = [
     (r"\b(anew|for ever|meanwhile)\b", "^$", [0, 0]),
     (r"\b[Cc]lean(ing|ings|ed)\b", "^ efficiency", [1, 4]),
     (r"\bstale\b|\b[Ss]upersed", "^$", [0, 0]),
-    (r"\b(lin(e|es|ed|ing) up|in line|line of)\b", "^$", [20, 4]),
+    (r"\b(lin(e|es|ed|ing) up|in line|line of)\b", "^$", [20, 0]),
     (r"\b([Bb]ooks?|[Ss]tock|kicks?)\b", "^$", [2, 4]),
     (r"\bin the place of\b|\bbesides?\b", "^$", [1, 0]),
     (r"\b(on (its|their) way|in hand|in the making|under way)\b", "^$", [0, 0]),
-    (r"\b([Nn]obody|[Ss]omebody|[Ww]hoever|[Ww]hom)\b", "^$", [0, 2]),
+    (r"\b([Nn]obody|[Ss]omebody|[Ww]hoever|[Ww]hom)\b", "^$", [0, 1]),
 ];
 
 /// Lines of a kind, each as `path:number: text`.

@@ -11,9 +11,9 @@ use crate::sim::id::Lpn;
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BplruConfig {
-    /// True if the units of the block that are not in the buffer are read from flash and written with it.
+    /// True if the other units of the block are read from flash and written with it.
     pub padding: bool,
-    /// True if a block that was written sequentially from its first to its last sector is evicted next.
+    /// True if a block that was written sequentially, as a whole, is evicted next.
     pub compensation: bool,
 }
 

@@ -10,8 +10,8 @@ use crate::sim::id::Lpn;
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CflruConfig {
-    /// Window at the end of the LRU list in which clean units are evicted first, as a share of the buffer from 0 (same
-    /// as `lru`) to 1.
+    /// Window at the end of the LRU list, as a share of the buffer from 0 (as `lru`) to 1, in which clean units are
+    /// evicted first.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub window: f64,
 }

@@ -58,12 +58,12 @@ policy_family! {
         lru::Lru = "lru",
         /// The unit that was inserted first.
         fifo::Fifo = "fifo",
-        /// The first unit in circular order that was not hit since the hand last passed it (second chance).
+        /// The first unit in circular order without a hit since the hand last passed it (second chance).
         clock::Clock = "clock",
         /// `lru`, but clean units in a window at the end of the list are evicted first (Park et al. 2006).
         cflru::Cflru = "cflru",
-        /// All units of the least recently written block, or of a block that was just written sequentially. The rest of
-        /// the block is read and written with them (Kim and Ahn 2008).
+        /// All units of the least recently written block, or of one just written sequentially, with the rest of the
+        /// block, which is read (Kim and Ahn 2008).
         bplru::Bplru = "bplru",
         /// All units of the block with the most units in the buffer (Jo et al. 2006).
         fab::Fab = "fab",

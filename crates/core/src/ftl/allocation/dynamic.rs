@@ -17,8 +17,8 @@ pub struct DynamicConfig {
     /// Choice among several idle planes.
     #[serde(skip_serializing_if = "Tie::is_default")]
     pub tie: Tie,
-    /// Number of active blocks of a pool: open blocks that host writes go to, at most one in each plane. If a block is
-    /// full, the next one is opened in the plane with the most free blocks. Default: one in each plane.
+    /// Number of active blocks of a pool, which host writes go to, at most one in each plane. The next one is opened in
+    /// the plane with the most free blocks. Default: one in each plane.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub active_blocks: Option<u32>,

@@ -12,8 +12,8 @@ use crate::sim::id::PlaneId;
 pub struct StaticConfig {
     /// The order of the levels; consecutive pages differ in the first one first.
     pub order: LevelOrder,
-    /// Size of a stripe: consecutive bytes of the host that go to the same plane. Whole flash pages and mapping units.
-    /// Default: the larger of both, so that consecutive pages go to different planes.
+    /// Size of a stripe: consecutive bytes of the host in the same plane. Whole flash pages and mapping units; by
+    /// default the larger of both.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Bytes")]
     pub stripe: Option<Bytes>,

@@ -14,7 +14,7 @@ use crate::policy::Policy;
 pub struct BastConfig {
     /// Number of log blocks.
     pub logs: u32,
-    /// Planes that share these log blocks. Each set of planes has as many.
+    /// Planes that share these log blocks; each set has as many.
     pub scope: Scope,
     /// Plane that gives the next block.
     #[serde(skip_serializing_if = "FreeBlocks::is_default")]

@@ -15,7 +15,7 @@ use crate::state::{Reader, StateError, Writer};
 pub struct FastConfig {
     /// Number of log blocks.
     pub logs: FastLogs,
-    /// Planes that share these log blocks. Each set of planes has as many.
+    /// Planes that share these log blocks; each set has as many.
     pub scope: Scope,
     /// Plane that gives the next block.
     #[serde(skip_serializing_if = "FreeBlocks::is_default")]
@@ -27,7 +27,7 @@ pub struct FastConfig {
     pub stripe: FastStripe,
     /// Log blocks that a merge reclaims.
     pub reclaim: Reclaim,
-    /// Number of full merges of a set of planes at a time. Each needs a free block.
+    /// Number of full merges of a set of planes at a time, each with a free block.
     #[serde(skip_serializing_if = "is_one")]
     pub merges: u32,
 }

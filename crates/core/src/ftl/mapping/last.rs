@@ -15,7 +15,7 @@ use crate::state::{Reader, StateError, Writer};
 pub struct LastConfig {
     /// Number of log blocks.
     pub logs: LastLogs,
-    /// Planes that share these log blocks. Each set of planes has as many.
+    /// Planes that share these log blocks; each set has as many.
     pub scope: Scope,
     /// Plane that gives the next block.
     #[serde(skip_serializing_if = "FreeBlocks::is_default")]
@@ -23,13 +23,13 @@ pub struct LastConfig {
     pub free_blocks: FreeBlocks,
     /// Writes that begin a sequential log block.
     pub sequential: Sequential,
-    /// A write is hot if its mapping unit was among the last ones written, in flash pages.
+    /// Window of host writes, in flash pages: a write is hot if its mapping unit was written within it.
     pub hot_window: u32,
     /// Number of blocks over which consecutive pages are striped.
     pub stripe: LastStripe,
     /// Log blocks that a merge reclaims.
     pub reclaim: Reclaim,
-    /// Number of full merges of a set of planes at a time. Each needs a free block.
+    /// Number of full merges of a set of planes at a time, each with a free block.
     #[serde(skip_serializing_if = "is_one")]
     pub merges: u32,
 }

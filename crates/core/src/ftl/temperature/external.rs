@@ -12,14 +12,13 @@ use crate::state::{Reader, StateError, Writer};
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Name of the policy in the program that runs the device.
+    /// Name under which the program registers the policy.
     pub name: String,
-    /// Number of classes, from 2 to 4. Each has an open block in every plane.
+    /// Number of classes, from 2 to 4, each with an open block in every plane.
     #[serde(default = "two")]
     #[schemars(range(min = 2, max = 4))]
     pub classes: u32,
-    /// Digest of the policy's source, which distinguishes devices and results of different sources. The program fills
-    /// it in.
+    /// Digest of the policy's source, filled in by the program, so that devices with other sources differ.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
     /// Options of the policy.

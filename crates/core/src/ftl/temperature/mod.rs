@@ -50,7 +50,7 @@ policy_family! {
     Temperature / TemperatureConfig: dyn TemperaturePolicy, or external {
         /// No distinction: one open block in each plane takes all host writes.
         none::Single = "none",
-        /// Two lists of units by their last write. A unit that is written again while it is in the second list is hot.
+        /// Two lists of units by their last write. A unit that is written again in the second list is hot.
         two_level_lru::TwoLevelLru = "two-level-lru",
         /// Small counters, several for each unit by hashing, that are halved periodically.
         multi_hash::MultiHash = "multi-hash",

@@ -11,7 +11,7 @@ use crate::state::{Reader, StateError, Writer};
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MultiHashConfig {
-    /// Number of counters for each unit of the host, of half a byte each. Their total is rounded up to a power of two.
+    /// Number of counters of half a byte for each unit of the host; the total is rounded up to a power of two.
     #[schemars(range(min = 0.0, max = 16.0))]
     pub counters: f64,
     /// Number of counters of a unit, and of hash functions.

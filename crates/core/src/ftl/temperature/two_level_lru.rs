@@ -11,10 +11,10 @@ use crate::state::{Reader, StateError, Writer};
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TwoLevelLruConfig {
-    /// Length of the list of hot units, as a share of the units of the host.
+    /// Length of the list of hot units, as a share of the host's units.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub hot: f64,
-    /// Length of the list of candidates, as a share of the units of the host.
+    /// Length of the list of candidates, as a share of the host's units.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub candidates: f64,
 }

@@ -9,7 +9,7 @@ use crate::policy::Policy;
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LazyConfig {
-    /// Share of the units in closed blocks of the plane that must be invalid, from 0 to 1.
+    /// Minimum share of invalid units in the closed blocks of the plane, from 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub invalid: f64,
 }

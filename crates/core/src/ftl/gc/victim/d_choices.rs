@@ -15,7 +15,7 @@ const MAX_CHOICES: u32 = 1000;
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DChoicesConfig {
-    /// Number of blocks drawn, with replacement, from 1 to 1000. 1 is `random`; a large number is nearly `greedy`.
+    /// Number of blocks drawn, with replacement, from 1 (`random`) to 1000 (nearly `greedy`).
     #[schemars(range(min = 1, max = 1000))]
     pub d: u32,
 }

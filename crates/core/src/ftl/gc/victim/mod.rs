@@ -50,7 +50,7 @@ pub trait VictimPolicy {
 policy_family! {
     /// Choice of the block that garbage collection reclaims.
     Victim / VictimConfig: dyn VictimPolicy, or external {
-        /// The block with the fewest valid units; of several, the one that has had this number for the longest time.
+        /// The block with the fewest valid units; of several, the one that has had this number longest.
         greedy::Greedy = "greedy",
         /// The block that was closed first.
         fifo::Fifo = "fifo",
@@ -58,7 +58,7 @@ policy_family! {
         random::Random = "random",
         /// The block with the fewest valid units among d random ones.
         d_choices::DChoices = "d-choices",
-        /// The block with the highest age * (1 - u) / 2u, where u is the share of valid units (Kawaguchi et al. 1995).
+        /// The block with the highest age * (1 - u) / 2u, for a share u of valid units (Kawaguchi et al. 1995).
         cost_benefit::CostBenefit = "cost-benefit",
     }
 }

@@ -32,8 +32,8 @@ pub struct AgrawalConfig {
     /// Remaining life of a victim, as a share of the mean, below which it is filled with cold data.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub retirement_age: f64,
-    /// Remaining life of a victim, as a share of the mean, below which its probability of being erased falls. It falls
-    /// linearly to 0 at the end of its life.
+    /// Remaining life of a victim, as a share of the mean, below which its probability of being erased falls linearly,
+    /// to 0 at the end of its life.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub age_variance: f64,
     /// Method to find cold data.
@@ -44,7 +44,7 @@ pub struct AgrawalConfig {
     /// Shortest time since the last erase of a block with cold data, in drive writes of the host.
     #[schemars(range(min = 0.0))]
     pub cold_age: f64,
-    /// Lowest share of valid units in a block with cold data. A nearly empty block would waste a migration.
+    /// Lowest share of valid units in a block with cold data, so that migrations are not wasted.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub cold_valid: f64,
 }

@@ -97,8 +97,8 @@ policy_family! {
         none::Unleveled = "none",
         /// Opens the free block with the fewest erases; of several, the one that was erased first.
         least_erased::LeastErased = "least-erased",
-        /// Fills an erased block with the data of the closed block with the fewest erases, if their erases differ by
-        /// more than a threshold.
+        /// Fills an erased block with the data of the least erased closed block, if their erases differ by more than a
+        /// threshold.
         static_threshold::StaticThreshold = "static-threshold",
         /// Keeps a pool of blocks with hot data and one with cold data, and swaps blocks between them (Chang 2007).
         dual_pool::DualPool = "dual-pool",

@@ -10,8 +10,7 @@ use crate::sim::id::BlockId;
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct StaticThresholdConfig {
-    /// Highest difference between the erases of a block and those of the closed block with the fewest. A block that
-    /// exceeds it when it is erased is filled with the data of the closed block.
+    /// Highest difference between the erases of a block and of the closed block with the fewest.
     #[schemars(range(min = 1))]
     pub threshold: u32,
 }

@@ -35,17 +35,17 @@ pub struct DftlConfig {
     pub cache: Bytes,
     /// Memory of one cached entry: the logical unit and its address.
     pub cached_entry: Bytes,
-    /// Bytes of an entry in a translation page, which is an address. The logical unit follows from its position.
+    /// Bytes of an entry, an address, in a translation page.
     pub entry: Bytes,
-    /// Share of the cache that is the protected segment, for entries that were used more than once.
+    /// Share of the cache for entries that were used more than once (protected segment).
     #[schemars(range(min = 0.0, max = 1.0))]
     pub protected: f64,
-    /// If true, one update of a translation page writes all its entries that are newer in the cache, and each victim
-    /// causes one update for each translation page. If false, each entry needs an update of its own.
+    /// True if one update of a translation page writes all its entries that are newer in the cache, and a victim causes
+    /// one update for each page. False if each entry needs its own.
     pub batch_updates: bool,
-    /// If true, the entry of a moved unit that is cached is changed in the cache, and not in flash yet.
+    /// True if the cached entry of a moved unit is changed only in the cache at first.
     pub lazy_copies: bool,
-    /// Spare share of the blocks for translation pages, beyond the least that works.
+    /// Share of spare blocks for translation pages, beyond the least that works.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub map_spare: f64,
     /// Cell mode of these blocks. `slc` needs the times of `nand.slc_mode`.
