@@ -648,7 +648,7 @@ pub struct BufferConfig {
     #[serde(default)]
     pub eviction: EvictionConfig,
     /// Share of the capacity above which units are evicted ahead of need; 1: never ahead of need.
-    #[serde(default = "all")]
+    #[serde(default = "default_high_water")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub high_water: f64,
     /// Share of the capacity down to which units are evicted ahead of need.
