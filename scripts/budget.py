@@ -3,8 +3,8 @@
 
     scripts/budget.py PROGRAM [RUN...] [--bless]
 
-PROGRAM is the benchmark `speed`: `cargo bench --package floatgate-core --bench speed --no-run` prints its path. The runs
-are those of `crates/core/benches/speed/budget.rs`. For each run, prints instructions and conditional branches per
+PROGRAM is the benchmark `speed`: `cargo bench --package floatgate-core --bench speed --no-run` prints its path. The
+runs are those of `crates/core/benches/speed/budget.rs`. For each run, prints instructions and conditional branches per
 request or flash operation, and the number of source files of the workspace that matter: those with at least one
 instruction in ten requests. Exits with status 1 if a value is more than 1 % above the recorded one in
 `crates/core/benches/budget.toml`; `--bless` records the values of this build. Counts do not depend on the load of the
