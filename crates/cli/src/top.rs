@@ -1,16 +1,17 @@
 //! `floatgate top`: shows a running server in a terminal.
 
 mod picture;
+mod screen;
 mod source;
+mod terminal;
 
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-
 use crate::failure::Failure;
 use picture::View;
 use source::{News, Source};
+use terminal::{ESCAPE, INTERRUPT, Terminal};
 
 /// Text at the end of `--help`.
 pub const HELP: &str = "\
@@ -40,15 +41,16 @@ pub fn run(args: &TopArgs) -> Result<(), Failure> {
         return Err(Failure::mistake("`floatgate top` needs a terminal; without one, use `floatgate ctl watch`"));
     }
     let source = Source::open(args.server.as_deref())?;
-    let mut terminal = ratatui::try_init().map_err(|error| Failure::fault(format!("the terminal: {error}")))?;
-    let done = watch(&mut terminal, &source);
-    ratatui::restore();
-    done
+    let mut terminal = Terminal::open().map_err(reported)?;
+    watch(&mut terminal, &source)
+}
+
+fn reported(error: std::io::Error) -> Failure {
+    Failure::fault(format!("the terminal: {error}"))
 }
 
 /// Shows the state of the server until the user quits or the connection ends.
-fn watch(terminal: &mut ratatui::DefaultTerminal, source: &Source) -> Result<(), Failure> {
-    let reported = |error: std::io::Error| Failure::fault(format!("the terminal: {error}"));
+fn watch(terminal: &mut Terminal, source: &Source) -> Result<(), Failure> {
     let mut view = View::default();
     let mut changed = true;
     loop {
@@ -58,21 +60,14 @@ fn watch(terminal: &mut ratatui::DefaultTerminal, source: &Source) -> Result<(),
                 news => changed |= view.take(news),
             }
         }
-        if event::poll(BREATH).map_err(reported)? {
-            match event::read().map_err(reported)? {
-                Event::Key(key) if key.kind == KeyEventKind::Press => {
-                    let interrupts = key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c');
-                    if interrupts || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) {
-                        return Ok(());
-                    }
-                    changed |= view.key(key.code);
-                }
-                Event::Resize(..) => changed = true,
-                _ => {}
+        for key in terminal.keys(BREATH).map_err(reported)? {
+            if matches!(key, 'q' | ESCAPE | INTERRUPT) {
+                return Ok(());
             }
+            changed |= view.key(key);
         }
-        if std::mem::take(&mut changed) {
-            terminal.draw(|frame| view.draw(frame)).map_err(reported)?;
+        if std::mem::take(&mut changed) || terminal.is_resized() {
+            terminal.show(|screen| view.draw(screen)).map_err(reported)?;
         }
     }
 }

@@ -5,7 +5,7 @@
 #![cfg(feature = "live")]
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -557,7 +557,10 @@ fn other_machines_can_connect_only_if_allowed() {
     assert_eq!(live.client("nbdinfo", &["--size", uri.expect(&live.welcome)]).trim(), "53686272");
     let is_metrics = |word: &&str| word.starts_with(&format!("http://{ip}:")) && word.ends_with("/metrics");
     let page = live.welcome.split_whitespace().find(is_metrics).expect(&live.welcome);
-    let metrics = ureq::get(page).config().proxy(None).build().call().unwrap().into_body().read_to_string().unwrap();
+    let host = page.trim_start_matches("http://").trim_end_matches("/metrics");
+    let mut stream = std::net::TcpStream::connect(host).unwrap();
+    stream.write_all(format!("GET /metrics HTTP/1.0\r\nHost: {host}\r\n\r\n").as_bytes()).unwrap();
+    let metrics = std::io::read_to_string(stream).unwrap();
     assert!(metrics.contains("floatgate_info{device=\"tiny\""), "{metrics}");
 }
 

@@ -38,11 +38,11 @@ impl Terminal {
         Terminal { outer: outer.into(), inner, seen: Vec::new() }
     }
 
-    /// Starts `floatgate top` for the server in this directory.
-    fn top(&self, directory: &TempDir) -> Child {
+    /// Starts `floatgate top` for a server, in this directory.
+    fn top(&self, directory: &TempDir, server: &str) -> Child {
         let end = || Stdio::from(self.inner.try_clone().unwrap());
         let mut command = floatgate(directory);
-        command.args(["top", "ssd.ctl"]).stdin(end()).stdout(end()).stderr(Stdio::piped()).spawn().unwrap()
+        command.args(["top", server]).stdin(end()).stdout(end()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
     /// Reads until this text has been sent, for at most half a minute.
@@ -79,7 +79,7 @@ fn top_shows_the_device_and_restores_the_terminal() {
     for keys in [Some("q"), Some("\x1b"), Some("\x03"), None] {
         let mut terminal = Terminal::new();
         let before = terminal.modes();
-        let top = terminal.top(&live.directory);
+        let top = terminal.top(&live.directory, "ssd.ctl");
         // The screen shows the name of the device, the written sectors, and the block map, where most blocks are free.
         ["tiny", "2,048", "▓......."].iter().for_each(|text| terminal.until(text));
         assert!(!terminal.modes().local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO), "keys are not read");
@@ -99,6 +99,21 @@ fn top_shows_the_device_and_restores_the_terminal() {
         assert_eq!((after.local_modes, after.input_modes), (before.local_modes, before.input_modes), "{keys:?}");
         assert_eq!((after.output_modes, after.control_modes), (before.output_modes, before.control_modes));
     }
+}
+
+#[test]
+fn top_follows_a_dashboard_and_the_size_of_the_terminal() {
+    let live = Live::new(&["tiny", "--precondition", "none", "--no-delay", "--dashboard"]);
+    let page = live.welcome.split_whitespace().find(|word| word.starts_with("http://")).unwrap().trim_end_matches(',');
+    let mut terminal = Terminal::new();
+    let top = terminal.top(&live.directory, page);
+    ["tiny", "│", "q quit"].iter().for_each(|text| terminal.until(text));
+    terminal.seen.clear();
+    tcsetwinsize(&terminal.inner, Winsize { ws_row: 12, ws_col: 50, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    // The last row has the keys.
+    ["\x1b[2J", "\x1b[12;1H", "q quit"].iter().for_each(|text| terminal.until(text));
+    terminal.press(b"q");
+    assert!(top.wait_with_output().unwrap().status.success());
 }
 
 /// Text that clears a terminal and reverses the direction of the following text.
@@ -135,7 +150,7 @@ fn texts_of_a_server_cannot_control_the_terminal() {
         assert!(!printed.contains(|c: char| c.is_control() && c != '\n'), "{words}: {printed:?}");
     }
     let mut terminal = Terminal::new();
-    let mut top = terminal.top(&directory);
+    let mut top = terminal.top(&directory, "ssd.ctl");
     let mut client = answer(&server, &json!({ "ok": true, "info": info }));
     client.write_all(format!("{}\n", json!({ "frame": frame })).as_bytes()).unwrap();
     terminal.until(SHOWN);

@@ -7,13 +7,14 @@ use std::cell::{Cell, RefCell};
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use floatgate_serve::clock::Wall;
-use nix::fcntl::OFlag;
+use rustix::fs::OFlags;
 
 use crate::failure::Failure;
 
@@ -78,18 +79,20 @@ fn take(fd: u32) -> io::Result<File> {
     let not_open =
         || io::Error::other("the descriptor is not open; redirect it in the shell, as in `--ready-fd 3 3>FIFO`");
     let flags = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).map_err(|_| not_open())?;
-    let flags = flags.lines().find_map(|line| i32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
-    let flags = OFlag::from_bits_retain(flags.unwrap_or_default());
+    let flags = flags.lines().find_map(|line| u32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
+    let flags = OFlags::from_bits_retain(flags.unwrap_or_default());
     // Descriptors of the program itself are closed on exec.
-    if flags.contains(OFlag::O_CLOEXEC) {
+    if flags.contains(OFlags::CLOEXEC) {
         return Err(not_open());
     }
-    if flags & OFlag::O_ACCMODE == OFlag::O_RDONLY {
+    if flags & OFlags::RWMODE == OFlags::RDONLY {
         return Err(io::Error::other("the descriptor is open for reading only"));
     }
-    let file =
-        OpenOptions::new().append(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(format!("/proc/self/fd/{fd}"))?;
-    nix::unistd::close(fd as i32)?;
+    let nonblocking = OFlags::NONBLOCK.bits() as i32;
+    let file = OpenOptions::new().append(true).custom_flags(nonblocking).open(format!("/proc/self/fd/{fd}"))?;
+    // SAFETY: the descriptor is open and inherited, so no other code of this process owns it.
+    #[expect(unsafe_code, reason = "an inherited descriptor has no safe type")]
+    drop(unsafe { OwnedFd::from_raw_fd(fd as i32) });
     Ok(file)
 }
 

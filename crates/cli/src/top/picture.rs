@@ -5,13 +5,8 @@ use std::collections::VecDeque;
 use floatgate_report::number::{bytes, grouped, short, time};
 use floatgate_serve::monitor::blocks::{BlockMap, FREE};
 use floatgate_serve::monitor::frame::{Client, Flash, Frame, Info};
-use ratatui::Frame as Screen;
-use ratatui::crossterm::event::KeyCode;
-use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Borders, Paragraph, Sparkline};
 
+use super::screen::{Area, BOLD, PLAIN, REVERSED, Screen, Style};
 use super::source::News;
 
 /// Number of frames kept for the curves: as many as a wide terminal can show.
@@ -21,10 +16,10 @@ const MAX_FRAMES: usize = 400;
 const OPERATIONS: [&str; 5] = ["read", "write", "trim", "write_zeroes", "flush"];
 
 /// Smallest width at which the table and the counters are next to each other.
-const WIDE: u16 = 120;
+const WIDE: usize = 120;
 
 /// Smallest width of a curve with its title.
-const NARROWEST: u16 = 19;
+const NARROWEST: usize = 19;
 
 /// Maximum number of clients that are named.
 const CLIENTS: usize = 4;
@@ -53,18 +48,21 @@ impl Mode {
     }
 }
 
+/// Style of alerts: bold and white on red.
+const ALARMING: Style = "1;37;41";
+
 /// Returns the symbol of a kind of block, and its color.
-fn symbol_of(kind: &str) -> (char, Color) {
+fn symbol_of(kind: &str) -> (char, Style) {
     match kind {
-        "free" => ('.', Color::Reset),
-        "data" => ('░', Color::Reset),
-        "awaiting erase" => ('a', Color::DarkGray),
-        "bad" => ('B', Color::Red),
-        "target of a full merge" => ('T', Color::Magenta),
-        "sequential log" => ('S', Color::Blue),
-        "cold log" => ('C', Color::Cyan),
-        "hot log" => ('H', Color::LightRed),
-        other => (other.chars().next().unwrap_or('?').to_ascii_uppercase(), Color::Yellow),
+        "free" => ('.', PLAIN),
+        "data" => ('░', PLAIN),
+        "awaiting erase" => ('a', "90"),
+        "bad" => ('B', "31"),
+        "target of a full merge" => ('T', "35"),
+        "sequential log" => ('S', "34"),
+        "cold log" => ('C', "36"),
+        "hot log" => ('H', "91"),
+        other => (other.chars().next().unwrap_or('?').to_ascii_uppercase(), "33"),
     }
 }
 
@@ -98,11 +96,11 @@ impl View {
     }
 
     /// Handles a key. Returns `true` if the screen changes.
-    pub fn key(&mut self, key: KeyCode) -> bool {
+    pub fn key(&mut self, key: char) -> bool {
         match key {
-            KeyCode::Char('o') => self.operation = (self.operation + 1) % OPERATIONS.len(),
-            KeyCode::Char('b') => self.mode = (self.mode + 1) % self.modes().len(),
-            KeyCode::Char('p') => self.paused = !self.paused,
+            'o' => self.operation = (self.operation + 1) % OPERATIONS.len(),
+            'b' => self.mode = (self.mode + 1) % self.modes().len(),
+            'p' => self.paused = !self.paused,
             _ => return false,
         }
         true
@@ -112,49 +110,43 @@ impl View {
     pub fn draw(&self, screen: &mut Screen) {
         let area = screen.area();
         let Some(frame) = self.frames.back() else {
-            return screen.render_widget(Paragraph::new(" waiting for the server ..."), area);
+            return screen.text(area, &[" waiting for the server ...".to_owned()], PLAIN);
         };
-        let width = usize::from(area.width);
+        let width = area.width;
         let alerts = alerts(frame, width.saturating_sub(2));
-        let is_wide = area.width >= WIDE;
+        let is_wide = width >= WIDE;
+        let left = if is_wide { width * 3 / 5 } else { 0 };
         let (table, facts) = if is_wide {
-            let left = width * 3 / 5;
             (table(frame, left - 3), packed(&facts(frame), width - left - 3))
         } else {
             (table(frame, width.saturating_sub(2)), packed(&facts(frame), width.saturating_sub(2)))
         };
-        let frames = if is_wide { 2 } else { 0 };
-        let figures = if is_wide { table.len().max(facts.len()) + frames } else { table.len() + facts.len() };
-        let rows = Rows::new(usize::from(area.height), alerts.len(), figures);
-        let [head, alert, top, curves, busy, map, foot] =
-            Layout::vertical(rows.0.map(|rows| Constraint::Length(rows as u16))).areas(area);
-        screen.render_widget(self.head(frame, width), head);
-        let alarming = Style::new().fg(Color::White).bg(Color::Red).add_modifier(Modifier::BOLD);
-        screen.render_widget(Paragraph::new(indented(alerts)).style(alarming), alert);
+        // A wide screen has frames around the table and the counters.
+        let figures = if is_wide { table.len().max(facts.len()) + 2 } else { table.len() + facts.len() };
+        let rows = Rows::new(area.height, alerts.len(), figures);
+        let [head, alert, mut top, curves, mut busy, map, foot] = rows.areas(area);
+        screen.text(head, &[self.head(frame, width)], BOLD);
+        screen.text(alert, &indented(alerts), ALARMING);
         if is_wide {
-            let [left, right] =
-                Layout::horizontal([Constraint::Length((width * 3 / 5) as u16), Constraint::Fill(1)]).areas(top);
-            screen.render_widget(Paragraph::new(indented(table)).block(framed("Requests")), left);
-            screen.render_widget(Paragraph::new(indented(facts)).block(framed("Flash and host")), right);
+            let inner = screen.frame(top.cut_columns(left), "Requests");
+            screen.text(inner, &indented(table), PLAIN);
+            let inner = screen.frame(top, "Flash and host");
+            screen.text(inner, &indented(facts), PLAIN);
         } else {
-            screen.render_widget(Paragraph::new(indented(table.into_iter().chain(facts).collect())), top);
+            screen.text(top, &indented(table.into_iter().chain(facts).collect()), PLAIN);
         }
         self.curves(screen, curves);
-        let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(3)]).areas(busy);
         let titles =
             if is_wide { ["Channels: data and commands", "Dies: cells busy, or held"] } else { ["Channels", "Dies"] };
-        screen.render_widget(bars(titles[0], &frame.channels, left), left);
-        screen.render_widget(bars(titles[1], &frame.dies, right), right);
-        let block = section(self.map_title(width), map);
-        let inner = block.inner(map);
-        let lines = self.map(inner.width.into(), inner.height.into());
-        screen.render_widget(Paragraph::new(lines).block(block), map);
-        let help = " q quit   o operation   b blocks   p pause";
-        screen.render_widget(Paragraph::new(help).style(Style::new().add_modifier(Modifier::REVERSED)), foot);
+        bars(screen, busy.cut_columns(busy.width / 4), titles[0], &frame.channels);
+        bars(screen, busy, titles[1], &frame.dies);
+        let inner = screen.frame(map, &self.map_title(width));
+        self.map(screen, inner);
+        screen.text(foot, &[" q quit   o operation   b blocks   p pause".to_owned()], REVERSED);
     }
 
     /// Returns the title line: the device and its time, as far as there is room.
-    fn head(&self, frame: &Frame, width: usize) -> Paragraph<'_> {
+    fn head(&self, frame: &Frame, width: usize) -> String {
         let mut parts = vec![self.info.device.clone()];
         parts.extend(self.paused.then(|| "PAUSED".to_owned()));
         parts.push(frame.speed.map_or("as fast as possible".to_owned(), |speed| format!("speed {speed}")));
@@ -162,10 +154,10 @@ impl View {
         parts.push(format!("simulated {:.2} s", frame.simulated_s));
         parts.push(bytes(self.info.logical_bytes));
         let line = packed(&parts, width.saturating_sub(2)).into_iter().next().unwrap_or_default();
-        Paragraph::new(format!(" {line}")).style(Style::new().add_modifier(Modifier::BOLD))
+        format!(" {line}")
     }
 
-    fn curves(&self, screen: &mut Screen, area: Rect) {
+    fn curves(&self, screen: &mut Screen, mut area: Area) {
         type Of<'a> = &'a dyn Fn(&Frame) -> Option<f64>;
         let operation = OPERATIONS[self.operation];
         let latency = move |frame: &Frame| frame.requests.get(operation).and_then(|requests| requests.p99_us);
@@ -183,15 +175,13 @@ impl View {
         ];
         // Titles must fit. The lateness is also among the counters, so that its curve can be omitted.
         all.truncate(if area.width < 4 * NARROWEST { 3 } else { 4 });
-        let areas = Layout::horizontal(vec![Constraint::Fill(1); all.len()]).split(area);
-        for ((title, of), area) in all.into_iter().zip(areas.iter()) {
-            let block = section(title, *area);
-            let width = usize::from(block.inner(*area).width);
-            let skipped = self.frames.len().saturating_sub(width);
-            // Sparklines take integers, so values are drawn in thousandths.
-            let data = self.frames.iter().skip(skipped).map(|frame| of(frame).map(|value| (value * 1e3) as u64));
-            let data: Vec<u64> = data.map(Option::unwrap_or_default).collect();
-            screen.render_widget(Sparkline::default().data(data).block(block), *area);
+        let count = all.len();
+        for (index, (title, of)) in all.into_iter().enumerate() {
+            let area = area.cut_columns(area.width / (count - index));
+            let inner = screen.frame(area, &title);
+            let skipped = self.frames.len().saturating_sub(inner.width);
+            let values = self.frames.iter().skip(skipped).map(|frame| of(frame).unwrap_or_default());
+            screen.bars(inner, values.clone(), values.fold(0.0, f64::max));
         }
     }
 
@@ -217,11 +207,12 @@ impl View {
         format!("Blocks by kind: {line}")
     }
 
-    /// Returns the block map as text. Each character shows the mean of the cells at its position.
-    fn map(&self, width: usize, height: usize) -> Vec<Line<'static>> {
+    /// Draws the block map. Each character shows the mean of the cells at its position.
+    fn map(&self, screen: &mut Screen, area: Area) {
+        let Area { width, height, .. } = area;
         let cells = self.blocks.valid.len();
         if cells == 0 || width == 0 || height == 0 {
-            return vec![Line::from(" waiting for the block map ...")];
+            return screen.text(area, &[" waiting for the block map ...".to_owned()], PLAIN);
         }
         let (rows, columns) = (self.blocks.rows as usize, self.blocks.columns as usize);
         // If there are more rows than lines, several rows share a line. Otherwise, a row can have several lines.
@@ -238,23 +229,24 @@ impl View {
                 || (row..last).flat_map(|row| (column..(column + each).min(columns)).map(move |c| row * columns + c));
             if self.mode() == Mode::Kind {
                 let kind = cells().filter_map(|cell| self.blocks.kinds.get(cell)).max().copied().unwrap_or_default();
-                let (symbol, color) = symbol_of(self.info.block_kinds.get(usize::from(kind)).map_or("", |name| name));
-                return Span::styled(symbol.to_string(), Style::new().fg(color));
+                return symbol_of(self.info.block_kinds.get(usize::from(kind)).map_or("", |name| name));
             }
             let marks = cells().filter_map(|cell| self.blocks.marks.get(cell)).fold(0, |all, mark| all | mark);
             let there: Vec<f64> = cells().filter_map(|cell| *values.get(cell)?).collect();
             let mean = there.iter().sum::<f64>() / there.len().max(1) as f64;
             let shade = if high > low { (mean - low) / (high - low) } else { 0.5 };
             match (marks & 2 != 0, marks & 4 != 0, there.is_empty()) {
-                (true, ..) => Span::styled("C", Style::new().fg(Color::Red).add_modifier(Modifier::BOLD)),
-                (_, true, _) => Span::styled("e", Style::new().add_modifier(Modifier::BOLD)),
-                (.., true) => Span::raw("."),
-                _ => Span::raw(["░", "▒", "▓", "█"][((shade * 4.0) as usize).min(3)]),
+                (true, ..) => ('C', "1;31"),
+                (_, true, _) => ('e', BOLD),
+                (.., true) => ('.', PLAIN),
+                _ => (['░', '▒', '▓', '█'][((shade * 4.0) as usize).min(3)], PLAIN),
             }
         };
         let starts: Vec<usize> = (0..columns).step_by(each).collect();
         let lines = (0..rows).step_by(rows_per_line).flat_map(|row| starts.chunks(width).map(move |line| (row, line)));
-        lines.map(|(row, line)| Line::from_iter(line.iter().map(|column| symbol(row, *column)))).collect()
+        for (at, (row, line)) in lines.enumerate() {
+            line.iter().enumerate().for_each(|(place, column)| screen.put(area, at, place, symbol(row, *column)));
+        }
     }
 
     /// Returns the selected property of each cell. `None` for a cell without that property.
@@ -268,16 +260,6 @@ impl View {
             Mode::Age => blocks.age_s.iter().map(|age| (*age >= 0.0).then_some(f64::from(*age))).collect(),
         }
     }
-}
-
-fn framed<'a>(title: impl Into<Line<'a>>) -> Block<'a> {
-    Block::new().borders(Borders::ALL).title(title)
-}
-
-/// Returns a block with a border if there is room for one, otherwise with a title only.
-fn section<'a>(title: impl Into<Line<'a>>, area: Rect) -> Block<'a> {
-    let borders = if area.height >= 5 { Borders::ALL } else { Borders::TOP };
-    Block::new().borders(borders).title(title)
 }
 
 /// Heights of the parts: title, alerts, counters, curves, busy times, block map, and key help.
@@ -294,10 +276,17 @@ impl Rows {
         };
         Rows([1, alerts, figures, left - map - busy, busy, map, 1])
     }
+
+    /// Returns the areas of the parts. If the screen is too small, the last row still shows the keys.
+    fn areas(&self, mut screen: Area) -> [Area; 7] {
+        let mut parts = screen.cut_rows(screen.height.saturating_sub(1));
+        let [head, alert, top, curves, busy, map, _] = self.0.map(|rows| parts.cut_rows(rows));
+        [head, alert, top, curves, busy, map, screen]
+    }
 }
 
-fn indented(lines: Vec<String>) -> Vec<Line<'static>> {
-    lines.into_iter().map(|line| Line::from(format!(" {line}"))).collect()
+fn indented(lines: Vec<String>) -> Vec<String> {
+    lines.into_iter().map(|line| format!(" {line}")).collect()
 }
 
 /// Joins parts to lines of at most `width` characters. A part that does not fit starts the next line.
@@ -447,28 +436,27 @@ fn failed(flash: &Flash) -> Vec<String> {
 }
 
 /// Draws a bar for each channel or die: its busy share.
-fn bars(title: &'static str, shares: &[[f32; 2]], area: Rect) -> Sparkline<'static> {
-    let block = section(title, area);
-    let width = usize::from(block.inner(area).width).max(1);
+fn bars(screen: &mut Screen, area: Area, title: &str, shares: &[[f32; 2]]) {
+    let inner = screen.frame(area, title);
+    let width = inner.width.max(1);
     let each = shares.len().div_ceil(width).max(1);
     // If there is room, each bar is up to 4 columns wide.
     let columns = (width / shares.len().div_ceil(each).max(1)).clamp(1, 4);
     let busy = |shares: &[[f32; 2]]| shares.iter().map(|share| share[0] + share[1]).sum::<f32>() / shares.len() as f32;
-    let data = shares.chunks(each).flat_map(|shares| vec![(busy(shares) * 1000.0) as u64; columns]);
-    Sparkline::default().data(data.collect::<Vec<_>>()).max(1000).block(block)
+    let values = shares.chunks(each).flat_map(|shares| std::iter::repeat_n(f64::from(busy(shares)), columns));
+    screen.bars(inner, values, 1.0);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use floatgate_serve::monitor::frame::{LogBlocks, Mix, Preparing};
-    use ratatui::Terminal;
-    use ratatui::backend::TestBackend;
 
-    fn drawn(view: &View, width: u16, height: u16) -> String {
-        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        terminal.draw(|screen| view.draw(screen)).unwrap();
-        terminal.backend().to_string()
+    fn drawn(view: &View, width: usize, height: usize) -> String {
+        let mut screen = Screen::new(width, height);
+        view.draw(&mut screen);
+        let row = |row: &[(char, Style)]| row.iter().map(|(symbol, _)| *symbol).collect::<String>();
+        screen.rows().map(row).collect::<Vec<_>>().join("\n")
     }
 
     fn view() -> View {
@@ -500,10 +488,10 @@ mod tests {
         {
             assert!(shown.contains(text), "{text}:\n{shown}");
         }
-        assert!(view.key(KeyCode::Char('b')) && view.key(KeyCode::Char('o')) && !view.key(KeyCode::Char('x')));
+        assert!(view.key('b') && view.key('o') && !view.key('x'));
         let shown = drawn(&view, 120, 40);
         assert!(shown.contains("Blocks by erases") && shown.contains("p99 write"), "{shown}");
-        assert!(view.key(KeyCode::Char('p')));
+        assert!(view.key('p'));
         assert!(!view.take(News::Frame(Box::default())), "nothing changes while it is paused");
         assert!(drawn(&view, 120, 40).contains("PAUSED"));
     }
@@ -539,7 +527,7 @@ mod tests {
             for part in
                 ["READ-ONLY", "of its blocks are bad", "bad blocks 1,024", "failed programs 17", "failed erases 513"]
             {
-                let is_there = text.replace("\" \" ", "").contains(part);
+                let is_there = text.contains(part);
                 assert!(is_there, "{part} at {width}x{height}:\n{shown}");
             }
             for part in ["uncorrectable reads 77", "8,598", "1,235 us", "clients 2", "qemu-system-x86 12345", "q quit"]
@@ -574,7 +562,7 @@ mod tests {
         }
         assert!(!shown.contains("GC victims"), "{shown}");
         for mode in ["valid share", "erases", "units written", "time since erase", "kind"] {
-            view.key(KeyCode::Char('b'));
+            view.key('b');
             assert!(drawn(&view, 140, 40).contains(&format!("Blocks by {mode}")), "{mode}");
         }
     }

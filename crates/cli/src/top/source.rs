@@ -1,7 +1,8 @@
 //! Data sources of `floatgate top`: the control socket of a server, or its dashboard.
 
 use std::fmt::Display;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::time::Duration;
@@ -21,6 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Maximum length of an event in bytes.
 const LONGEST_LINE: u64 = 4 << 20;
+
+/// Maximum length of the head of a response in bytes.
+const LONGEST_HEAD: u64 = 16 << 10;
 
 /// Data from a server.
 pub enum News {
@@ -123,31 +127,28 @@ fn follow_page(address: &str, sender: SyncSender<News>) -> Result<(), Failure> {
 /// Client of a dashboard, which reads the same interface as the web page.
 struct Page {
     address: String,
-    agent: ureq::Agent,
     /// Event stream. `None` before the first request.
-    lines: Option<BufReader<ureq::BodyReader<'static>>>,
+    lines: Option<BufReader<TcpStream>>,
     /// Name of the event that is being read.
     name: String,
 }
 
 impl Page {
     fn of(address: String) -> Page {
-        let agent = ureq::Agent::config_builder().timeout_connect(Some(PATIENCE)).proxy(None).build().into();
-        Page { address, agent, lines: None, name: String::new() }
+        Page { address, lines: None, name: String::new() }
     }
 
     /// Requests a path, and returns the body of the response.
-    fn get(&self, path: &str) -> Result<ureq::Body, Failure> {
+    fn get(&self, path: &str) -> Result<BufReader<TcpStream>, Failure> {
         let reported = |error| Failure::fault(format!("cannot reach a dashboard at {}: {error}", self.address));
-        let response = self.agent.get(format!("http://{}{path}", self.address)).call().map_err(reported)?;
-        Ok(response.into_body())
+        connected(&self.address).and_then(|stream| requested(stream, &self.address, path)).map_err(reported)
     }
 
     /// Returns the properties of the server first, and then its events.
     fn next(&mut self) -> Result<News, Failure> {
         let Some(lines) = &mut self.lines else {
             let info = self.info()?;
-            self.lines = Some(BufReader::new(self.get("/api/events")?.into_reader()));
+            self.lines = Some(self.get("/api/events")?);
             return Ok(info);
         };
         loop {
@@ -168,11 +169,48 @@ impl Page {
     fn info(&self) -> Result<News, Failure> {
         let reported =
             |error: &dyn Display| Failure::fault(format!("{} is not a Floatgate dashboard: {error}", self.address));
-        let status = self.get("/api/status")?.into_with_config().limit(LONGEST_LINE).read_to_string();
-        let mut status: Value =
-            serde_json::from_str(&status.map_err(|error| reported(&error))?).map_err(|error| reported(&error))?;
+        let mut status = String::new();
+        self.get("/api/status")?.take(LONGEST_LINE).read_to_string(&mut status).map_err(|error| reported(&error))?;
+        let mut status: Value = serde_json::from_str(&status).map_err(|error| reported(&error))?;
         news("info", status["info"].take())
     }
+}
+
+/// Connects to `HOST:PORT`. Tries all addresses of the host.
+fn connected(address: &str) -> io::Result<TcpStream> {
+    let mut failed = io::Error::other("the host has no address");
+    for address in address.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, PATIENCE) {
+            Ok(stream) => {
+                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_write_timeout(Some(PATIENCE))?;
+                return Ok(stream);
+            }
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
+}
+
+/// Sends a request, and returns the body of the response. In HTTP/1.0 it ends with the connection, so there is no
+/// encoding to undo.
+fn requested(mut stream: TcpStream, host: &str, path: &str) -> io::Result<BufReader<TcpStream>> {
+    stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n").as_bytes())?;
+    let mut body = BufReader::new(stream);
+    let mut head = (&mut body).take(LONGEST_HEAD).lines();
+    let status = head.next().transpose()?.unwrap_or_default();
+    let status = status.strip_prefix("HTTP/1.").and_then(|rest| rest.split(' ').nth(1)?.parse::<u16>().ok());
+    match status {
+        Some(200) => {}
+        Some(other) => return Err(io::Error::other(format!("the response has the status {other}"))),
+        None => return Err(io::Error::other("the response is not HTTP")),
+    }
+    for line in head {
+        if line?.is_empty() {
+            return Ok(body);
+        }
+    }
+    Err(io::Error::other(format!("the head of the response has no end within {LONGEST_HEAD} bytes")))
 }
 
 #[cfg(test)]
