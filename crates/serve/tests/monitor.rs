@@ -443,6 +443,23 @@ fn changes_require_the_token() {
 }
 
 #[test]
+fn each_path_has_its_methods() {
+    let bench = Bench::new(true, |_| {});
+    let ask = |method: &str, path: &str| {
+        bench.http(format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n\r\n", bench.dashboard()).as_bytes())
+    };
+    for path in ["/", "/monitor.css", "/plotly.js", "/metrics", "/api/status", "/api/history", "/api/events"] {
+        let (status, head, body) = ask("HEAD", path);
+        assert!(status == 200 && body.is_empty() && head.contains("no-store"), "{path}: {head}");
+        let (status, head, _) = ask("POST", path);
+        assert!(status == 405 && head.to_lowercase().contains("allow: get,head"), "{path}: {head}");
+    }
+    let (status, head, _) = ask("GET", "/api/control");
+    assert!(status == 405 && head.to_lowercase().contains("allow: post"), "{head}");
+    assert_eq!((ask("GET", "/api").0, ask("POST", "/api").0), (404, 404));
+}
+
+#[test]
 fn other_host_names_are_refused() {
     let bench = Bench::new(true, |_| {});
     let port = bench.dashboard().port();

@@ -8,8 +8,6 @@ use std::time::Duration;
 
 use floatgate_core::config::InjectedFault;
 use floatgate_core::sim::request::{Operation, SECTOR, Status};
-use futures_util::StreamExt;
-use futures_util::future::{Either, select};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -17,7 +15,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use super::slots::{Slot, Slots};
-use super::{Shared, lock};
+use super::{Either, Shared, first, lock};
 use crate::clock::{Speed, Wall};
 use crate::engine::{Engine, Order, Port};
 
@@ -201,9 +199,8 @@ async fn read(input: &mut (impl AsyncBufRead + Unpin), place: &Slot) -> std::io:
     let mut line = Vec::new();
     let mut limited = input.take(LONGEST_LINE);
     let reading = tokio::time::timeout(PATIENCE, limited.read_until(b'\n', &mut line));
-    let lost = std::pin::pin!(place.lost());
-    match select(std::pin::pin!(reading), lost).await {
-        Either::Left((Ok(read), _)) => Ok((read? > 0 && place.keep()).then_some(line)),
+    match first(reading, place.lost()).await {
+        Either::One(Ok(read)) => Ok((read? > 0 && place.keep()).then_some(line)),
         _ => Ok(None),
     }
 }
@@ -283,7 +280,7 @@ async fn write(output: &mut (impl AsyncWriteExt + Unpin), text: &str) -> std::io
 /// Sends new data until the client disconnects. A client that reads slowly misses some.
 async fn follow(shared: &Shared, output: &mut (impl AsyncWriteExt + Unpin), blocks: bool) -> std::io::Result<()> {
     say(output, &json!({ "ok": true, "info": &shared.info })).await?;
-    let mut news = std::pin::pin!(shared.news(blocks));
+    let mut news = shared.news(blocks);
     while let Some((name, text)) = news.next().await {
         write(output, &format!("{{\"{name}\":{text}}}\n")).await?;
     }

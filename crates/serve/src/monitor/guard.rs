@@ -7,9 +7,8 @@
 
 use std::net::SocketAddr;
 
-use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
-use axum::http::uri::Authority;
-use axum::http::{HeaderMap, Uri};
+use hyper::header::{AUTHORIZATION, HOST, ORIGIN};
+use hyper::{HeaderMap, Uri};
 
 /// Host names of the dashboard.
 pub struct Hosts(Vec<String>);
@@ -46,7 +45,7 @@ impl Hosts {
     pub fn allow(&self, target: &Uri, headers: &HeaderMap) -> bool {
         let mut hosts = headers.get_all(HOST).iter();
         let header = hosts.next().and_then(|host| host.to_str().ok());
-        let host = target.authority().map(Authority::as_str).or(header);
+        let host = target.authority().map(|authority| authority.as_str()).or(header);
         let origin =
             headers.get(ORIGIN).map(|origin| origin.to_str().ok().and_then(|text| text.strip_prefix("http://")));
         host.is_some_and(|host| self.has(host)) && hosts.next().is_none() && origin.is_none_or(|origin| origin == host)

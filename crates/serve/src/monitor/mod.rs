@@ -10,23 +10,26 @@ pub mod frame;
 mod guard;
 mod latencies;
 mod prometheus;
+mod reply;
 mod slots;
 mod slow_client;
 mod web;
 
 use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::ftl::space::Block;
-use futures_util::{Stream, StreamExt};
 use tokio::sync::{Notify, watch};
 
 use crate::address::Address;
@@ -234,7 +237,7 @@ impl Shared {
     /// Returns the metrics in the text format of OpenMetrics.
     fn metrics(&self) -> String {
         let latencies = self.latencies.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        prometheus::text(self.info.clone(), self.frame(), latencies)
+        prometheus::text(&self.info, &self.frame(), &latencies)
     }
 
     /// Returns the frames of the last minutes as a JSON list.
@@ -249,12 +252,9 @@ impl Shared {
         self.preparing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns a stream of new frames, and of new block maps if `blocks` is set, each with its name. Slow readers miss
-    /// some.
-    fn news(&self, blocks: bool) -> impl Stream<Item = (&'static str, Arc<str>)> + Send + use<> {
-        let pictures = blocks.then(|| changes("blocks", self.pictures.subscribe()));
-        let pictures = futures_util::stream::iter(pictures).flatten();
-        futures_util::stream::select(changes("frame", self.frames.subscribe()), pictures)
+    /// Follows new frames, and new block maps if `blocks` is set.
+    fn news(&self, blocks: bool) -> News {
+        News { frames: self.frames.subscribe(), pictures: blocks.then(|| self.pictures.subscribe()) }
     }
 
     /// Samples the engine, and publishes the frame.
@@ -285,17 +285,50 @@ impl Shared {
     }
 }
 
-/// Returns a stream of the new values of a channel.
-fn changes(
-    name: &'static str,
-    receiver: watch::Receiver<Arc<str>>,
-) -> impl Stream<Item = (&'static str, Arc<str>)> + Send {
-    futures_util::stream::unfold(receiver, move |mut receiver| async move {
-        receiver.changed().await.ok()?;
-        let text = Arc::clone(&receiver.borrow_and_update());
-        Some(((name, text), receiver))
+/// New data for a follower. Slow followers miss some.
+struct News {
+    frames: watch::Receiver<Arc<str>>,
+    pictures: Option<watch::Receiver<Arc<str>>>,
+}
+
+impl News {
+    /// Waits for new data, and returns it with its name. `None` after the end of the server.
+    async fn next(&mut self) -> Option<(&'static str, Arc<str>)> {
+        let pictures = async {
+            match &mut self.pictures {
+                Some(pictures) => changed(pictures).await,
+                None => std::future::pending().await,
+            }
+        };
+        match first(changed(&mut self.frames), pictures).await {
+            Either::One(frame) => Some(("frame", frame?)),
+            Either::Other(picture) => Some(("blocks", picture?)),
+        }
+    }
+}
+
+/// Waits for a new value of a channel. `None` if there will not be another one.
+async fn changed(receiver: &mut watch::Receiver<Arc<str>>) -> Option<Arc<str>> {
+    receiver.changed().await.ok()?;
+    Some(Arc::clone(&receiver.borrow_and_update()))
+}
+
+/// Result of the future that completed first.
+enum Either<A, B> {
+    One(A),
+    Other(B),
+}
+
+/// Waits until one of two futures completes, and drops the other one.
+async fn first<A, B>(one: impl Future<Output = A>, other: impl Future<Output = B>) -> Either<A, B> {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    poll_fn(|cx| {
+        if let Poll::Ready(one) = one.as_mut().poll(cx) {
+            return Poll::Ready(Either::One(one));
+        }
+        other.as_mut().poll(cx).map(Either::Other)
     })
-    .boxed()
+    .await
 }
 
 impl Served {

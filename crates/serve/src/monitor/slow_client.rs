@@ -1,14 +1,16 @@
-//! A connection whose client has to receive what is sent to it within a bounded time.
+//! A connection whose client has to receive what is sent to it within a bounded time, for the HTTP library hyper.
 //!
 //! An event stream never ends by itself. Without a limit, clients that read nothing would keep their slots forever.
 
+use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
-use std::time::Duration;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
+use hyper::rt::{self, ReadBufCursor};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Sleep, sleep, sleep_until};
 
 /// A connection that fails if nothing can be written for too long.
 pub struct Patient<S> {
@@ -31,7 +33,7 @@ impl<S> Patient<S> {
             return written;
         }
         if !std::mem::replace(&mut self.waits, true) {
-            let until = Instant::now() + self.patience;
+            let until = tokio::time::Instant::now() + self.patience;
             self.deadline.as_mut().reset(until);
         }
         match self.deadline.as_mut().poll(cx) {
@@ -41,13 +43,19 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+impl<S: AsyncRead + Unpin> rt::Read for Patient<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, mut into: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        // Requests are small, so copying them costs nothing.
+        let mut bytes = [0; 4096];
+        let room = into.remaining().min(bytes.len());
+        let mut read = ReadBuf::new(&mut bytes[..room]);
+        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut read))?;
+        into.put_slice(read.filled());
+        Poll::Ready(Ok(()))
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> rt::Write for Patient<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.judge(cx, written)
@@ -63,10 +71,39 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     }
 }
 
+/// Timers of tokio.
+pub struct Timer;
+
+/// A timer that expires once.
+struct Deadline(Pin<Box<Sleep>>);
+
+impl Future for Deadline {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.as_mut().poll(cx)
+    }
+}
+
+impl rt::Sleep for Deadline {}
+
+impl rt::Timer for Timer {
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn rt::Sleep>> {
+        Box::pin(Deadline(Box::pin(sleep(duration))))
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn rt::Sleep>> {
+        Box::pin(Deadline(Box::pin(sleep_until(deadline.into()))))
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
+
+    use rt::Write;
+
     use super::*;
-    use tokio::io::AsyncWriteExt;
 
     #[test]
     fn a_client_that_reads_nothing_is_disconnected() {
@@ -74,8 +111,9 @@ mod tests {
         runtime.block_on(async {
             let (near, _far) = tokio::io::duplex(16);
             let mut near = Patient::new(near, Duration::from_millis(20));
-            near.write_all(&[1; 16]).await.unwrap();
-            assert_eq!(near.write_all(&[1]).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+            let mut write = async |bytes: &[u8]| poll_fn(|cx| Pin::new(&mut near).poll_write(cx, bytes)).await;
+            assert_eq!(write(&[1; 16]).await.unwrap(), 16);
+            assert_eq!(write(&[1]).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
         });
     }
 }

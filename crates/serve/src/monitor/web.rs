@@ -3,36 +3,28 @@
 //! All input from clients is bounded: connections, headers, bodies, and the time to send them.
 
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
-use axum::extract::{Request, State};
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY,
+use hyper::body::{Body, Bytes, Incoming};
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY,
     WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
-use axum::http::{HeaderMap, StatusCode};
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::sse::{Event, Sse};
-use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use axum::{Extension, Router};
-use futures_util::future::select;
-use futures_util::{Stream, StreamExt};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use super::control::{Command, carry_out, failed};
+use super::patient::{Patient, Timer};
+use super::reply::{self, Events, Reply};
 use super::slots::{Slot, Slots};
-use super::slow_client::Patient;
-use super::{Shared, guard};
+use super::{Shared, first, guard};
 
 const PAGE: &str = include_str!("../../assets/monitor.html");
 const STYLE: &str = include_str!("../../assets/monitor.css");
@@ -66,12 +58,11 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'u
 
 /// Serves browsers.
 pub(super) async fn listen(shared: Arc<Shared>, listener: TcpListener) {
-    let service = TowerToHyperService::new(router(shared));
-    let places = Slots::new(MAX_CLIENTS);
-    let (streams, refusals) = (Arc::new(Semaphore::new(MAX_STREAMS)), Arc::new(Semaphore::new(MAX_REFUSALS)));
+    let places = Slots::new(MOST_CLIENTS);
+    let (streams, refusals) = (Arc::new(Semaphore::new(MOST_STREAMS)), Arc::new(Semaphore::new(MOST_REFUSALS)));
     let mut http = http1::Builder::new();
     // A connection serves one request, because an idle connection would hold a slot.
-    http.timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(LONGEST_HEAD).keep_alive(false);
+    http.timer(Timer).header_read_timeout(PATIENCE).max_buf_size(LONGEST_HEAD).keep_alive(false);
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             // The process has no free file descriptor. Try again later.
@@ -88,17 +79,17 @@ pub(super) async fn listen(shared: Arc<Shared>, listener: TcpListener) {
             continue;
         };
         let admission = Admission { place: Arc::clone(&place), streams: Arc::clone(&streams) };
-        let service = service.clone();
-        let admitted = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        let shared = Arc::clone(&shared);
+        let admitted = service_fn(move |request: Request<Incoming>| {
             // A client that has just lost its slot still gets a response.
             admission.place.keep();
-            request.extensions_mut().insert(admission.clone());
-            hyper::service::Service::call(&service, request)
+            let (shared, admission) = (Arc::clone(&shared), admission.clone());
+            async move { Ok::<_, Infallible>(respond(&shared, &admission, request).await) }
         });
-        let connection = http.serve_connection(TokioIo::new(Patient::new(stream, STALL)), admitted);
+        let connection = http.serve_connection(Patient::new(stream, STALL), admitted);
         tokio::spawn(async move {
             // The library replies to malformed requests, or closes the connection.
-            select(connection, std::pin::pin!(place.lost())).await;
+            first(connection, place.lost()).await;
         });
     }
 }
@@ -124,29 +115,13 @@ async fn refuse(mut stream: TcpStream) {
     let _ = tokio::time::timeout(Duration::from_secs(1), reported).await;
 }
 
-fn router(shared: Arc<Shared>) -> Router {
-    Router::new()
-        .route("/", get(async || ([(CONTENT_TYPE, "text/html; charset=utf-8")], PAGE)))
-        .route("/monitor.css", get(async || ([(CONTENT_TYPE, "text/css; charset=utf-8")], STYLE)))
-        .route("/monitor.js", get(async || ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], SCRIPT)))
-        .route("/plotly.js", get(plotting_library))
-        .route("/metrics", get(metrics))
-        .route("/api/status", get(status))
-        .route("/api/history", get(history))
-        .route("/api/events", get(events))
-        .route("/api/control", post(control))
-        .fallback(async || (StatusCode::NOT_FOUND, "not found\n"))
-        .layer(from_fn_with_state(Arc::clone(&shared), guarded))
-        .with_state(shared)
-}
-
-/// Rejects requests that are not meant for this server, and sets the security headers of the response.
-async fn guarded(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+/// Responds to a request. Rejects requests that are not meant for this server, and sets the security headers.
+async fn respond(shared: &Arc<Shared>, admission: &Admission, request: Request<Incoming>) -> Response<Reply> {
     let mut response = if shared.hosts.allow(request.uri(), request.headers()) {
-        next.run(request).await
+        route(shared, admission, request).await
     } else {
         let reported = "requests must name the address of this server, and come from its own page\n";
-        (StatusCode::FORBIDDEN, reported).into_response()
+        reply::sentence(StatusCode::FORBIDDEN, reported)
     };
     let headers = response.headers_mut();
     let mut set = |name: HeaderName, value| headers.insert(name, HeaderValue::from_static(value));
@@ -159,72 +134,96 @@ async fn guarded(State(shared): State<Arc<Shared>>, request: Request, next: Next
     response
 }
 
-async fn plotting_library(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
-    ([(CONTENT_TYPE, "text/javascript; charset=utf-8"), (CONTENT_ENCODING, "gzip")], shared.plotting_library)
+/// Returns the response of a path.
+async fn route(shared: &Arc<Shared>, admission: &Admission, request: Request<Incoming>) -> Response<Reply> {
+    const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    let text = |kind, text: &'static str| reply::text(StatusCode::OK, kind, text);
+    let response = match request.uri().path() {
+        "/" => text("text/html; charset=utf-8", PAGE),
+        "/monitor.css" => text("text/css; charset=utf-8", STYLE),
+        "/monitor.js" => text("text/javascript; charset=utf-8", SCRIPT),
+        "/plotly.js" => plotting_library(shared),
+        "/metrics" => reply::text(StatusCode::OK, OPEN_METRICS, shared.metrics()),
+        "/api/status" => status(shared),
+        "/api/history" => reply::json(StatusCode::OK, shared.history()),
+        "/api/events" if is_read => events(shared, admission),
+        "/api/events" => only("GET,HEAD"),
+        "/api/control" if request.method() == Method::POST => {
+            let (head, body) = request.into_parts();
+            return control(shared, &head.headers, body).await;
+        }
+        "/api/control" => return only("POST"),
+        _ => return reply::sentence(StatusCode::NOT_FOUND, "not found\n"),
+    };
+    if is_read { response } else { only("GET,HEAD") }
 }
 
-async fn metrics(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
-    ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], shared.metrics())
+/// Refuses the method of a request.
+fn only(methods: &'static str) -> Response<Reply> {
+    let mut response = Response::new(Reply::Text(Bytes::new()));
+    *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
+    response
 }
 
-fn as_json(text: String) -> Response {
-    ([(CONTENT_TYPE, "application/json")], text).into_response()
+fn plotting_library(shared: &Shared) -> Response<Reply> {
+    let mut response = reply::text(StatusCode::OK, "text/javascript; charset=utf-8", shared.plotting_library);
+    response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    response
 }
 
-async fn status(State(shared): State<Arc<Shared>>) -> Response {
+fn status(shared: &Shared) -> Response<Reply> {
     let controls = shared.token.is_some();
-    as_json(json!({ "info": &shared.info, "frame": &*shared.frame(), "controls": controls }).to_string())
+    let status = json!({ "info": &shared.info, "frame": &*shared.frame(), "controls": controls });
+    reply::json(StatusCode::OK, status.to_string())
 }
 
-async fn history(State(shared): State<Arc<Shared>>) -> Response {
-    as_json(shared.history())
-}
-
-async fn events(
-    State(shared): State<Arc<Shared>>,
-    Extension(admission): Extension<Admission>,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, (StatusCode, String)> {
+fn events(shared: &Shared, admission: &Admission) -> Response<Reply> {
     let Ok(one) = Arc::clone(&admission.streams).try_acquire_owned() else {
-        let reported = format!("{MAX_STREAMS} pages are already open for this server; close one\n");
-        return Err((StatusCode::SERVICE_UNAVAILABLE, reported));
+        let reported = format!("{MOST_STREAMS} pages are already open for this server; close one\n");
+        return reply::sentence(StatusCode::SERVICE_UNAVAILABLE, reported);
     };
     admission.place.leave();
-    let event = move |(name, text): (&'static str, Arc<str>)| {
-        let _held = &one;
-        Ok(Event::default().event(name).data(&*text))
-    };
-    Ok(Sse::new(shared.news(true).map(event)))
+    reply::events(Events::new(shared.news(true), one))
+}
+
+/// Receives a body of at most [`LONGEST_BODY`] bytes. `None` if it is longer, or cannot be received.
+async fn received(mut body: Incoming) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+        let data = frame.ok()?.into_data().unwrap_or_default();
+        if bytes.len() + data.len() > LONGEST_BODY {
+            return None;
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Some(bytes)
 }
 
 /// Performs a command if the client has the token.
-async fn control(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Body) -> Response {
-    let refuse = |status: StatusCode, error: &str| {
-        let mut response = as_json(failed(error).to_string());
-        *response.status_mut() = status;
-        response
-    };
+async fn control(shared: &Arc<Shared>, headers: &HeaderMap, body: Incoming) -> Response<Reply> {
+    let refuse = |status: StatusCode, error: &str| reply::json(status, failed(error).to_string());
     let Some(token) = &shared.token else {
         return refuse(StatusCode::FORBIDDEN, "the dashboard is read-only; start the server with --dashboard-token");
     };
-    if !guard::has_token(&headers, token) {
+    if !guard::has_token(headers, token) {
         // Slow down guesses of the token.
         tokio::time::sleep(Duration::from_millis(500)).await;
         let mut response = refuse(StatusCode::UNAUTHORIZED, "wrong token");
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         return response;
     }
-    let body = match tokio::time::timeout(PATIENCE, to_bytes(body, LONGEST_BODY)).await {
-        Ok(Ok(body)) => body,
-        Ok(Err(_)) => return refuse(StatusCode::PAYLOAD_TOO_LARGE, "a command has at most 4096 bytes"),
+    let body = match tokio::time::timeout(PATIENCE, received(body)).await {
+        Ok(Some(body)) => body,
+        Ok(None) => return refuse(StatusCode::PAYLOAD_TOO_LARGE, "a command has at most 4096 bytes"),
         Err(_) => return refuse(StatusCode::REQUEST_TIMEOUT, "timeout while receiving the command"),
     };
     match serde_json::from_slice::<Command>(&body) {
         Ok(command) => {
-            let done = carry_out(&shared, command).await;
+            let done = carry_out(shared, command).await;
             let status = if done["ok"] == true { StatusCode::OK } else { StatusCode::CONFLICT };
-            let mut response = as_json(done.to_string());
-            *response.status_mut() = status;
-            response
+            reply::json(status, done.to_string())
         }
         Err(error) => refuse(StatusCode::BAD_REQUEST, &format!("invalid command: {error}")),
     }
