@@ -184,7 +184,8 @@ study-yoo2013: ## Measure the SSDs of the VSSIM paper live; write docs/studies/v
 .PHONY: packages
 packages: ## Build all packages from a clean copy, and try them without Rust
 	@scripts/prerequisites.sh build
-	scripts/packages.sh $(or $(CARGO_TARGET_DIR),target)/packages
+	$(BUILD)
+	FLOATGATE=$(PROGRAM) scripts/packages.sh $(or $(CARGO_TARGET_DIR),target)/packages
 
 .PHONY: container
 container: ## Build the container image with buildah, and try it

@@ -31,8 +31,7 @@ mkdir -p "$root/usr/bin" "$root/usr/share/doc/floatgate" "$root/work"
 mkdir -m 1777 "$root/tmp"
 cp "$target/$machine-unknown-linux-$libc/release/floatgate" "$root/usr/bin/"
 cp LICENSE-APACHE LICENSE-MIT crates/report/assets/LICENSE-plotly CITATION.cff "$root/usr/share/doc/floatgate/"
-# Man pages and completions. A test compares them with the program.
-cp -r crates/wheel/data/data/share/. "$root/usr/share/"
+scripts/shell_files.sh "$root/usr/bin/floatgate" "$root/usr/share"
 if ldd "$root/usr/bin/floatgate" 2>&1 | grep '=>'; then
     echo "error: $root/usr/bin/floatgate needs shared libraries" >&2
     exit 1

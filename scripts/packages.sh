@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the packages of a release from a copy of the files that Git knows, and tries them as a user would:
+# Builds the packages of a release from a copy of the files that Git knows, and tries them as a user would. FLOATGATE is
+# a program that was built from these files. It writes the completions and the man pages.
 #
 # wheel     the sdist, and the wheel from it, in DIRECTORY/dist; then the wheel in an empty environment without Rust:
 #           the command, its completions and man pages, and the tutorial's first cell
@@ -14,6 +15,7 @@ cd "$(dirname "$0")/.."
 rm -rf "$1"
 mkdir -p "$1/source" "$1/dist"
 directory=$(cd "$1" && pwd)
+[ -z "${FLOATGATE:-}" ] || FLOATGATE=$(realpath "$FLOATGATE")
 source=$directory/source
 git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- --create | tar --extract -C "$source"
 python3 -B scripts/release.py readme "$source/README.md"
@@ -35,6 +37,8 @@ run() {
 }
 
 wheel() {
+    scripts/shell_files.sh "${FLOATGATE:?expected a program that was built from these files}" \
+        crates/wheel/data/data/share
     python3 -m venv "$directory/build"
     run 'maturin' "$directory/build/bin/pip" install 'maturin>=1.8,<2'
     run 'sdist' "$directory/build/bin/maturin" sdist --out "$directory/dist"

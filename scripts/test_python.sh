@@ -22,6 +22,7 @@ if ! cmp --silent "$wanted" "$present"; then
     "$python" -m pip install --quiet --requirement "$wanted" 'numpy>=1.24' 'pyarrow>=14'
     cp "$wanted" "$present"
 fi
+[ -z "${FLOATGATE:-}" ] || scripts/shell_files.sh "$FLOATGATE" crates/wheel/data/data/share
 # Use the profile of the tests, which reuses what Cargo has built for them, and the installed maturin.
 "$python" -m pip install --quiet --no-deps --no-build-isolation --force-reinstall . \
     --config-settings 'build-args=--profile dev'

@@ -93,6 +93,7 @@ def test_the_sdist_is_complete(root, tmp_path):
     for crate in crates:
         inside = {name.removeprefix(f"crates/{crate}/") for name in names}
         assert missing(root / "crates" / crate, inside) == [], crate
+    # `make test` writes them before it tests the package.
     pages = {name for name in names if name.startswith("crates/wheel/data/data/share/")}
     assert any(name.endswith("man1/floatgate-run.1") for name in pages)
     assert len(pages) > 20

@@ -1,6 +1,6 @@
 //! Completions and man pages, which are generated from the declaration of the command line.
 //!
-//! The wheel contains them as files (`crates/wheel/data`), which a test keeps up to date.
+//! Packages contain them as files, which `scripts/shell_files.sh` writes.
 
 use std::io;
 use std::path::Path;

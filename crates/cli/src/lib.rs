@@ -326,35 +326,14 @@ mod tests {
         assert!(found == text, "{path} is out of date: run the tests with FLOATGATE_BLESS=1 and check the difference");
     }
 
-    /// Returns the names of the files in a directory, in order.
-    #[cfg(feature = "live")]
-    fn names(directory: &std::path::Path) -> Vec<String> {
-        let entries = std::fs::read_dir(directory).unwrap();
-        let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
-
-    /// Checks the files that the wheel installs.
     #[cfg(feature = "live")]
     #[test]
-    fn completions_and_man_pages_match_the_declaration() {
-        let share = "crates/wheel/data/data/share";
-        for (shell, path) in [
-            (Shell::Bash, "bash-completion/completions/floatgate"),
-            (Shell::Fish, "fish/vendor_completions.d/floatgate.fish"),
-            (Shell::Zsh, "zsh/site-functions/_floatgate"),
-        ] {
-            check(&format!("{share}/{path}"), &generated::completions(&mut Cli::command(), shell));
-        }
-        let scratch = tempfile::tempdir().unwrap();
-        generated::write_man_pages(Cli::command(), scratch.path()).unwrap();
-        let pages = names(scratch.path());
-        assert!(pages.contains(&"floatgate.1".to_owned()) && pages.contains(&"floatgate-run.1".to_owned()));
-        for name in &pages {
-            check(&format!("{share}/man/man1/{name}"), &std::fs::read(scratch.path().join(name)).unwrap());
-        }
-        let stored = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(share).join("man/man1");
-        assert_eq!(names(&stored), pages, "a page of a command that no longer exists: delete it");
+    fn the_page_on_commands_matches_the_declaration() {
+        let options = clap_markdown::MarkdownOptions::new().title("Commands".to_owned()).show_footer(false);
+        let text = clap_markdown::help_markdown_custom::<Cli>(&options);
+        let lines = text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+        let page =
+            lines.replacen("\n", "\n\nThis page is generated from the declaration of the command line.\n", 1) + "\n";
+        check("docs/reference/commands.md", page.as_bytes());
     }
 }
