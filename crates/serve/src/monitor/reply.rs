@@ -5,10 +5,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use hyper::Response;
-use hyper::StatusCode;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Response, StatusCode};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::News;
@@ -21,9 +20,12 @@ pub enum Reply {
     Events(Events),
 }
 
+/// Future of an event, and of the source of the events after it.
+type Next = Pin<Box<dyn Future<Output = Option<(Bytes, News)>> + Send>>;
+
 /// Server-sent events: <https://html.spec.whatwg.org/multipage/server-sent-events.html>.
 pub struct Events {
-    next: Pin<Box<dyn Future<Output = Option<(Bytes, News)>> + Send>>,
+    next: Next,
     _held: OwnedSemaphorePermit,
 }
 
