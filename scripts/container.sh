@@ -15,21 +15,19 @@ if ! command -v buildah >/dev/null; then
 fi
 mkdir -p "$1"
 directory=$(cd "$1" && pwd)
-target=${CARGO_TARGET_DIR:-target}
 machine=$(uname -m)
 
 libc=gnu
 if command -v rustup >/dev/null && rustup target list --installed | grep -qx "$machine-unknown-linux-musl"; then
     libc=musl
 fi
-RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --locked --package floatgate \
-    --target "$machine-unknown-linux-$libc" --config 'profile.release.strip=true'
+program=$(RUSTFLAGS='-C target-feature=+crt-static' scripts/pgo.sh --target "$machine-unknown-linux-$libc" | tail -n 1)
 
 root=$directory/root
 rm -rf "$root" "$directory/image.tar"
 mkdir -p "$root/usr/bin" "$root/usr/share/doc/floatgate" "$root/work"
 mkdir -m 1777 "$root/tmp"
-cp "$target/$machine-unknown-linux-$libc/release/floatgate" "$root/usr/bin/"
+strip -o "$root/usr/bin/floatgate" "$program"
 cp LICENSE-APACHE LICENSE-MIT crates/report/assets/LICENSE-plotly CITATION.cff "$root/usr/share/doc/floatgate/"
 scripts/shell_files.sh "$root/usr/bin/floatgate" "$root/usr/share"
 if ldd "$root/usr/bin/floatgate" 2>&1 | grep '=>'; then
