@@ -100,8 +100,8 @@ impl Terminal {
         send(&output)
     }
 
-    /// Returns the sequence that selects a style. Colors, whose parameters have two digits, are omitted if the user does
-    /// not want them (<https://no-color.org>).
+    /// Returns the sequence that selects a style. Colors, whose parameters have two digits, are omitted if the user
+    /// does not want them (<https://no-color.org>).
     fn sequence(&self, style: &str) -> String {
         let parameters = style.split(';').filter(|parameter| self.has_color || parameter.len() < 2);
         format!("\x1b[0;{}m", parameters.collect::<Vec<_>>().join(";"))

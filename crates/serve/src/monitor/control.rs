@@ -14,8 +14,9 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufR
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
+use super::news::{Either, first};
 use super::slots::{Slot, Slots};
-use super::{Either, Shared, first, lock};
+use super::{Shared, lock};
 use crate::clock::{Speed, Wall};
 use crate::engine::{Engine, Order, Port};
 

@@ -9,6 +9,8 @@ pub mod control;
 pub mod frame;
 mod guard;
 mod latencies;
+mod news;
+mod patient;
 mod prometheus;
 mod reply;
 mod slots;
@@ -16,15 +18,12 @@ mod slow_client;
 mod web;
 
 use std::collections::VecDeque;
-use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -44,6 +43,7 @@ use crate::threads::spawn;
 use blocks::{Painter, SLICE};
 use frame::{Frame, Info, Preparing};
 use latencies::Latencies;
+use news::News;
 
 /// Interval between samples.
 const TICK: Duration = Duration::from_millis(500);
@@ -254,7 +254,7 @@ impl Shared {
 
     /// Follows new frames, and new block maps if `blocks` is set.
     fn news(&self, blocks: bool) -> News {
-        News { frames: self.frames.subscribe(), pictures: blocks.then(|| self.pictures.subscribe()) }
+        News::new(self.frames.subscribe(), blocks.then(|| self.pictures.subscribe()))
     }
 
     /// Samples the engine, and publishes the frame.
@@ -283,52 +283,6 @@ impl Shared {
         self.frames.send_replace(text(&frame));
         *self.frame.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(frame);
     }
-}
-
-/// New data for a follower. Slow followers miss some.
-struct News {
-    frames: watch::Receiver<Arc<str>>,
-    pictures: Option<watch::Receiver<Arc<str>>>,
-}
-
-impl News {
-    /// Waits for new data, and returns it with its name. `None` after the end of the server.
-    async fn next(&mut self) -> Option<(&'static str, Arc<str>)> {
-        let pictures = async {
-            match &mut self.pictures {
-                Some(pictures) => changed(pictures).await,
-                None => std::future::pending().await,
-            }
-        };
-        match first(changed(&mut self.frames), pictures).await {
-            Either::One(frame) => Some(("frame", frame?)),
-            Either::Other(picture) => Some(("blocks", picture?)),
-        }
-    }
-}
-
-/// Waits for a new value of a channel. `None` if there will not be another one.
-async fn changed(receiver: &mut watch::Receiver<Arc<str>>) -> Option<Arc<str>> {
-    receiver.changed().await.ok()?;
-    Some(Arc::clone(&receiver.borrow_and_update()))
-}
-
-/// Result of the future that completed first.
-enum Either<A, B> {
-    One(A),
-    Other(B),
-}
-
-/// Waits until one of two futures completes, and drops the other one.
-async fn first<A, B>(one: impl Future<Output = A>, other: impl Future<Output = B>) -> Either<A, B> {
-    let (mut one, mut other) = (pin!(one), pin!(other));
-    poll_fn(|cx| {
-        if let Poll::Ready(one) = one.as_mut().poll(cx) {
-            return Poll::Ready(Either::One(one));
-        }
-        other.as_mut().poll(cx).map(Either::Other)
-    })
-    .await
 }
 
 impl Served {

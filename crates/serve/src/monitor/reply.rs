@@ -10,7 +10,7 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::News;
+use super::news::News;
 
 /// Body of a response.
 pub enum Reply {

@@ -21,10 +21,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use super::control::{Command, carry_out, failed};
+use super::news::first;
 use super::patient::{Patient, Timer};
 use super::reply::{self, Events, Reply};
 use super::slots::{Slot, Slots};
-use super::{Shared, first, guard};
+use super::{Shared, guard};
 
 const PAGE: &str = include_str!("../../assets/monitor.html");
 const STYLE: &str = include_str!("../../assets/monitor.css");
