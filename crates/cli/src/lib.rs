@@ -312,28 +312,4 @@ mod tests {
         let error = serde_json::from_str::<RunSpec>(&wrong).unwrap_err().to_string();
         assert!(error.contains("invalid value `odd`: expected none, even or allocation"), "{error}");
     }
-
-    /// Fails if a file of the repository is out of date. With `FLOATGATE_BLESS=1`, writes it first.
-    #[cfg(feature = "live")]
-    fn check(path: &str, text: &[u8]) {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
-        if std::env::var_os("FLOATGATE_BLESS").is_some_and(|value| value == "1") {
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(&path, text).unwrap();
-        }
-        let found = std::fs::read(&path).unwrap_or_default();
-        let path = path.display();
-        assert!(found == text, "{path} is out of date: run the tests with FLOATGATE_BLESS=1 and check the difference");
-    }
-
-    #[cfg(feature = "live")]
-    #[test]
-    fn the_page_on_commands_matches_the_declaration() {
-        let options = clap_markdown::MarkdownOptions::new().title("Commands".to_owned()).show_footer(false);
-        let text = clap_markdown::help_markdown_custom::<Cli>(&options);
-        let lines = text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
-        let page =
-            lines.replacen("\n", "\n\nThis page is generated from the declaration of the command line.\n", 1) + "\n";
-        check("docs/reference/commands.md", page.as_bytes());
-    }
 }

@@ -10,7 +10,6 @@ pub mod frame;
 mod guard;
 mod latencies;
 mod news;
-mod patient;
 mod prometheus;
 mod reply;
 mod slots;

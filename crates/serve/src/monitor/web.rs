@@ -22,9 +22,9 @@ use tokio::sync::Semaphore;
 
 use super::control::{Command, carry_out, failed};
 use super::news::first;
-use super::patient::{Patient, Timer};
 use super::reply::{self, Events, Reply};
 use super::slots::{Slot, Slots};
+use super::slow_client::{Patient, Timer};
 use super::{Shared, guard};
 
 const PAGE: &str = include_str!("../../assets/monitor.html");
@@ -59,8 +59,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'u
 
 /// Serves browsers.
 pub(super) async fn listen(shared: Arc<Shared>, listener: TcpListener) {
-    let places = Slots::new(MOST_CLIENTS);
-    let (streams, refusals) = (Arc::new(Semaphore::new(MOST_STREAMS)), Arc::new(Semaphore::new(MOST_REFUSALS)));
+    let places = Slots::new(MAX_CLIENTS);
+    let (streams, refusals) = (Arc::new(Semaphore::new(MAX_STREAMS)), Arc::new(Semaphore::new(MAX_REFUSALS)));
     let mut http = http1::Builder::new();
     // A connection serves one request, because an idle connection would hold a slot.
     http.timer(Timer).header_read_timeout(PATIENCE).max_buf_size(LONGEST_HEAD).keep_alive(false);
@@ -182,7 +182,7 @@ fn status(shared: &Shared) -> Response<Reply> {
 
 fn events(shared: &Shared, admission: &Admission) -> Response<Reply> {
     let Ok(one) = Arc::clone(&admission.streams).try_acquire_owned() else {
-        let reported = format!("{MOST_STREAMS} pages are already open for this server; close one\n");
+        let reported = format!("{MAX_STREAMS} pages are already open for this server; close one\n");
         return reply::sentence(StatusCode::SERVICE_UNAVAILABLE, reported);
     };
     admission.place.leave();
