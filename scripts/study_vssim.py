@@ -262,24 +262,28 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}"
 
 
+def table(head: str, rows: list[list[str]]) -> str:
+    """Return a table in Markdown: the first column on the left, and those with `:` in the header on the right."""
+    names = head.split("|")
+    lines = [[name.removesuffix(":") for name in names], ["--:" if name.endswith(":") else "---" for name in names]]
+    return "\n".join(f"|{'|'.join(cells)}|" for cells in [*lines, *rows])
+
+
 def x25m_table(rows: list[Measured]) -> str:
     """Return the table of Section IV-B."""
-    lines = ["| case | unit | paper | simulated | deviation | live, by fio | deviation from simulated | late |"]
-    lines.append("|---|---|--:|--:|--:|--:|--:|--:|")
+    cells = []
     for row in rows:
         paper = row.case.paper or 0.0
-        lines.append(
-            f"| {row.case.name} | {row.case.unit} | {number(paper)} | {number(row.offline)} | "
-            f"{row.offline / paper - 1:+.1%} | {number(row.live)} | {row.live / row.offline - 1:+.1%} | "
-            f"{row.late:.1%} |"
+        cells.append(
+            [row.case.name, row.case.unit, number(paper), number(row.offline), f"{row.offline / paper - 1:+.1%}"]
+            + [number(row.live), f"{row.live / row.offline - 1:+.1%}", f"{row.late:.1%}"]
         )
-    return "\n".join(lines)
+    return table("case|unit|paper:|simulated:|deviation:|live, by fio:|deviation from simulated:|late:", cells)
 
 
 def guest_table(rows: list[Measured]) -> str:
     """Return the table of Section IV-B in a guest. The software takes the time that the simulated device does not."""
-    lines = ["| case | unit | paper | simulated | in the guest | deviation from the paper | software | late |"]
-    lines.append("|---|---|--:|--:|--:|--:|--:|--:|")
+    cells = []
     for row in rows:
         if row.guest is None:
             continue
@@ -287,12 +291,11 @@ def guest_table(rows: list[Measured]) -> str:
         # MB/s of requests of 128 KiB, or requests per second.
         per_request = 0.131072 if row.case.unit == "MB/s" else 1.0
         software = 1e6 * per_request * (1 / row.guest.figure - 1 / row.offline)
-        lines.append(
-            f"| {row.case.name} | {row.case.unit} | {number(paper)} | {number(row.offline)} | "
-            f"{number(row.guest.figure)} | "
-            f"{row.guest.figure / paper - 1:+.1%} | {software:.0f} us | {row.guest.late:.1%} |"
+        cells.append(
+            [row.case.name, row.case.unit, number(paper), number(row.offline), number(row.guest.figure)]
+            + [f"{row.guest.figure / paper - 1:+.1%}", f"{software:.0f} us", f"{row.guest.late:.1%}"]
         )
-    return "\n".join(lines)
+    return table("case|unit|paper:|simulated:|in the guest:|deviation from the paper:|software:|late:", cells)
 
 
 def guest_words(rows: list[Measured]) -> str:
@@ -304,29 +307,25 @@ def guest_words(rows: list[Measured]) -> str:
     if not guests[0].is_emulated:
         return f"KVM executed the guest, and simulated time ran at {speed:g} of real time."
     return (
-        f"QEMU emulated the processor of the guest (no KVM), and simulated time ran at {speed:g} of real time. The "
-        f"software of the guest therefore counts {speed:g} of the time that it took: that of a processor which is "
-        f"{1 / speed:g} times as fast as the emulated one. Emulated processors are 10 to 30 times slower than real "
-        "ones."
+        f"QEMU emulated the guest's processor (no KVM), and simulated time ran at {speed:g} of real time. The guest's "
+        f"software therefore counts as on a processor {1 / speed:g} times as fast as the emulated one. Emulated "
+        "processors are 10 to 30 times slower than real ones."
     )
 
 
 def compared(what: str, rows: list[Measured]) -> str:
     """Return the table of a figure without a value in the paper."""
-    lines = [f"| {what} | simulated | live, by fio | deviation from simulated | late |", "|---|--:|--:|--:|--:|"]
-    for row in rows:
-        lines.append(
-            f"| {row.case.name} | {number(row.offline)} | {number(row.live)} | {row.live / row.offline - 1:+.1%} | "
-            f"{row.late:.1%} |"
-        )
-    return "\n".join(lines)
+    cells = [
+        [row.case.name, number(row.offline), number(row.live), f"{row.live / row.offline - 1:+.1%}", f"{row.late:.1%}"]
+        for row in rows
+    ]
+    return table(f"{what}|simulated:|live, by fio:|deviation from simulated:|late:", cells)
 
 
 def gains(rows: list[Measured]) -> str:
     """Return the table of the gains from more channels instead of ways, the topic of Figure 9."""
     by_name = {row.case.name: row for row in rows}
-    lines = ["| reading | A over B | B over C | D over E |", "|---|--:|--:|--:|"]
-    lines.append("| the paper, in words | about +10 % | about +10 % | less than 3 % |")
+    lines = [["the paper, in words", "about +10 %", "about +10 %", "less than 3 %"]]
     for reading, _, changes in READINGS:
         for what in ("offline", "live"):
             cells = []
@@ -337,8 +336,8 @@ def gains(rows: list[Measured]) -> str:
                 pair = [getattr(by_name[f"{letter}, {reading}"], what) for letter in (first, second)]
                 cells.append(f"{pair[0] / pair[1] - 1:+.1%}")
             name = "simulated" if what == "offline" else "live"
-            lines.append(f"| {reading}, {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+            lines.append([f"{reading}, {name}", *cells])
+    return table("reading|A over B:|B over C:|D over E:", lines)
 
 
 def page(
