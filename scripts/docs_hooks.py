@@ -2,12 +2,13 @@
 
 Pages link to files of the repository that are not pages, such as devices. These files become part of the site, so that
 it is complete without a network. The tutorial's notebook becomes a page, and so does the help of all commands, which
-the program named by FLOATGATE prints. A list that directly follows a line of text, as GitHub allows, gets the empty
-line that Python-Markdown needs.
+the program named by FLOATGATE prints. Tables in files of their own, which studies have, are shown below their links. A
+list that directly follows a line of text, as GitHub allows, gets the empty line that Python-Markdown needs.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import posixpath
@@ -21,6 +22,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 #: Markdown links, without images.
 _LINKS = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
+#: A line with nothing but a link to a table.
+_TABLE = re.compile(r"^\[[^\]]*\]\(([^)\s]+\.csv)\)$", re.MULTILINE)
 _ROLES = re.compile(r":(?:class|meth|func|mod|data|attr|exc):<code>~?(?:floatgate\.)?")
 _FENCE = re.compile(r"^ *(```|~~~)")
 _ITEM = re.compile(r"^ *([-*]|\d+\.) ")
@@ -62,7 +65,7 @@ def on_files(files, config):
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Point links to the added files, and separate lists from the text before them."""
+    """Point links to the added files, show linked tables, and separate lists from the text before them."""
 
     def changed(match):
         if match[2].endswith(".ipynb"):
@@ -75,7 +78,9 @@ def on_page_markdown(markdown, page, config, files):
         up = posixpath.relpath(_site_name(place), posixpath.dirname(page.file.src_uri) or ".")
         return f"[{match[1]}]({up})"
 
-    return _parted(_LINKS.sub(changed, markdown))
+    directory = Path(config["docs_dir"], posixpath.dirname(page.file.src_uri))
+    shown = _TABLE.sub(lambda match: f"{match[0]}\n\n{_table(directory / match[1])}", markdown)
+    return _parted(_LINKS.sub(changed, shown))
 
 
 def on_page_content(html, page, config, files):
@@ -107,6 +112,14 @@ def _help(words):
         raise RuntimeError("FLOATGATE is not set: expected the path of the program, which `make docs` sets")
     done = subprocess.run([program, *words, "--help"], capture_output=True, text=True, check=True)
     return done.stdout
+
+
+def _table(path):
+    """Return a CSV file with a header as HTML that can be unfolded."""
+    head, *rows = csv.reader(path.read_text(encoding="utf-8").splitlines())
+    names = "".join(f"<th>{escape(name)}</th>" for name in head)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<details><summary>Show the table</summary><table><tr>{names}</tr>{body}</table></details>"
 
 
 def _outside(link, page):

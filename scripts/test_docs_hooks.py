@@ -1,6 +1,9 @@
 """Tests of the hooks of the documentation's site."""
 
+import tempfile
+import types
 import unittest
+from pathlib import Path
 
 import docs_hooks
 
@@ -18,6 +21,19 @@ class Links(unittest.TestCase):
     def test_other_links_are_left_to_mkdocs(self) -> None:
         for link in ("timing.md", "#anchor", "https://example.org/x", "../nowhere.md", "../../outside"):
             self.assertIsNone(docs_hooks._outside(link, "model/README.md"), link)
+
+
+class Tables(unittest.TestCase):
+    def test_a_linked_table_is_shown_below_its_link(self) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            Path(directory, "studies", "a").mkdir(parents=True)
+            Path(directory, "studies", "a", "b.csv").write_text('name,"us, mean"\n<x>,1\n', encoding="utf-8")
+            page = types.SimpleNamespace(file=types.SimpleNamespace(src_uri="studies/a.md"))
+            text = "text\n\n[Data](a/b.csv)\n\nSee [data](a/b.csv).\n"
+            shown = docs_hooks.on_page_markdown(text, page, {"docs_dir": directory}, None)
+        table = "<table><tr><th>name</th><th>us, mean</th></tr><tr><td>&lt;x&gt;</td><td>1</td></tr></table>"
+        table = f"<details><summary>Show the table</summary>{table}</details>"
+        self.assertEqual(shown, f"text\n\n[Data](a/b.csv)\n\n{table}\n\nSee [data](a/b.csv).\n")
 
 
 class Lists(unittest.TestCase):
