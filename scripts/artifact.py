@@ -129,7 +129,7 @@ def studies(log: str) -> list[Item]:
         text = f"docs/studies/{name}.md: all tables and verdicts are the committed ones ({seconds} s)"
         if pictures:
             text += f"; {len(pictures)} figures have other bytes, which the version of matplotlib decides"
-        same = not changed(f"docs/studies/{name}.md")
+        same = not changed(f"docs/studies/{name}.md", f"docs/studies/{name}")
         if not same and name == NEEDS_TRACES and not os.environ.get("TRACES"):
             items.append(Item(None, f"docs/studies/{name}.md: not compared; it needs TRACES=DIR ({seconds} s)"))
         else:

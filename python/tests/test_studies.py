@@ -1,17 +1,19 @@
 """Studies of papers, and the tutorial."""
 
+import csv
 import gc
 import math
 import re
 import statistics
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import floatgate as fg
 from floatgate import studies
-from floatgate.studies import agrawal, agrawal2008, commandline, page, study, workloads, yoo, yoo2013
+from floatgate.studies import agrawal, agrawal2008, commandline, drawing, page, study, workloads, yoo, yoo2013
 from test_package import blocks
 
 CLAIM = study.Claim("it is so", "Section 1")
@@ -46,12 +48,19 @@ def test_a_page_has_every_figure_and_is_self_contained(name, written):
 
 
 @pytest.mark.parametrize("name", list(commandline.STUDIES))
-def test_figures_are_written_next_to_the_page_of_the_documentation(name, written):
+def test_figures_and_data_are_written_next_to_the_page_of_the_documentation(name, written):
     text = (written / "docs" / f"{name}.md").read_text()
-    images = re.findall(r'<img src="([^"]+)"', text)
+    images = re.findall(r"!\[[^]]*\]\(([^)]+)\)", text)
     assert len(images) == len(commandline.STUDIES[name].entries)
     for image in images:
         assert (written / "docs" / image).read_text().startswith("<svg")
+    for key in commandline.STUDIES[name].entries:
+        data = pq.read_table(written / name / f"{key}.parquet")
+        rows = list(csv.reader((written / "docs" / name / f"{key}.csv").read_text().splitlines()))
+        assert rows[0] == data.column_names
+        assert len(rows) == data.num_rows + 1
+    assert "<td" not in text
+    assert "style=" not in text
 
 
 def test_the_documentation_has_all_figures(root):
@@ -59,7 +68,32 @@ def test_the_documentation_has_all_figures(root):
         text = (root / "docs" / "studies" / f"{name}.md").read_text()
         for key in known.entries:
             assert f'id="{key}"' in text, f"{name} {key}: run `make studies`"
+            assert f"({name}/{key}.csv)" in text
         assert "A quick run" not in text
+
+
+def test_pages_of_the_documentation_have_the_form_of_new_ones(root, written):
+    """Compare titles, claims and reasons, which do not depend on results, with those of runs."""
+    for name in commandline.STUDIES:
+        page, made = (place / f"{name}.md" for place in (root / "docs" / "studies", written / "docs"))
+        for pattern in (r"^#+ .*", r"^\[.*", r"^!.*", r"^\|[^|]*\|[^|]*\|"):
+            found = [re.findall(pattern, each.read_text(), re.MULTILINE) for each in (page, made)]
+            missing = [line for line in found[1] if line not in found[0] and not line.startswith("|standard|")]
+            assert not missing, f"{page}: run `make studies`"
+
+
+def test_the_overview_has_the_rules_of_verdicts_and_workloads(root):
+    text = " ".join((root / "docs" / "studies" / "index.md").read_text().split())
+    assert study.RULES in text
+    assert workloads.ABOUT in text
+
+
+def test_readme_has_the_verdicts_of_the_least_reproduced_paper(root):
+    text = (root / "docs" / "studies" / "hu2013.md").read_text()
+    counts = [int(each) for each in re.search(r"^\|standard\|(\d+)\|(\d+)\|(\d+)\|$", text, re.MULTILINE).groups()]
+    readme = " ".join((root / "README.md").read_text().split())
+    assert f"of {sum(counts)} claims of [Hu et al. 2013](docs/studies/hu2013.md), " in readme
+    assert "{} agree, {} agree in direction and {} do not".format(*counts) in readme
 
 
 def test_list_has_all_figures(capsys):
@@ -400,6 +434,43 @@ def test_recorded_traces_of_vssim_are_replayed(tmp_path):
     assert len(yoo.recorded(studies.Setting(quick=True))) == 4
     shown = yoo2013.figure_10(setting)
     assert shown.findings[0].ours == "100% (install) to 100%"
+
+
+def test_a_markdown_page_has_verdicts_reasons_and_data():
+    claims = [study.Claim("a < b | c.", "Section 1", "2x", "because"), study.Claim("d.", "Section 2", why="slow")]
+    exhibit = study.Exhibit(
+        pa.table({"x": [1.23456, None], "y": ["a, b", "c"]}), drawing.lines,
+        [study.number(claims[0], 1.5, 2.0, unit="x"), study.holds(claims[1], True, "a text of many words")], "Caption.",
+    )  # fmt: skip
+    known = study.Study("name", "Title", "Author, 2000", ["About."], [], reasons={"slow one": "slow"})
+    entry = study.Entry("figure-1", "Figure 1", lambda: exhibit)
+    part = page.Part(entry, exhibit, {"twice the footprint": [study.Finding(each, "disagrees", "") for each in claims]})
+    part.svg = "<svg>"
+    report = page.Report(known, studies.Setting(), [part], "floatgate study name")
+    files = page.markdown(report)
+    assert list(files) == ["name.md", "name/claims.csv", "name-figure-1.svg", "name/figure-1.csv"]
+    assert files["name/figure-1.csv"] == 'x,y\n1.235,"a, b"\n,c\n'
+    text = files["name.md"]
+    assert "|Claim|Paper|Ours|Verdict|2x|Why|" in text
+    assert "|a \\< b \\| c|2x|1.5x|≈|✗|[1](#reasons)|" in text
+    assert "|d||||✗|[slow-one](#why-slow-one)|".replace("||||", "|||✓|") in text
+    assert "|2x: twice the footprint|0|0|2|" in text
+    assert "1. because" in text
+    assert '- <a id="why-slow-one"></a>**slow-one**: slow' in text
+    assert (
+        'figure-1,a < b | c.,Section 1,2x,"1.5x (paper 2x, effect -50%)",agrees in direction'
+        in files["name/claims.csv"]
+    )
+
+
+def test_short_results_have_the_unit_of_the_paper():
+    def short(value, published, **options):
+        return study.number(study.Claim("", "", published), value, 100.0, neutral=0.0, **options).short
+
+    assert short(12345.6, "100 us", unit=" us") == "12,300"
+    assert short(12.3456, "about 100", unit=" us") == "12.3 us"
+    assert short(0.4567, "+45%") == "45.7%"
+    assert short(1.5, "100x", unit="x") == "1.5x"
 
 
 def test_a_figure_has_notebook_output(tmp_path):

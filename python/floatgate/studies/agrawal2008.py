@@ -67,31 +67,24 @@ STUDY = Study(
     "Design tradeoffs for SSD performance",
     "N. Agrawal, V. Prabhakaran, T. Wobber, J. D. Davis, M. Manasse, R. Panigrahy, USENIX ATC 2008",
     [
-        "Device: the built-in agrawal2008, the baseline of Section 4.3: 8 packages with a channel each, 2 dies with 4 "
-        "planes of 2048 blocks, 15% over-provisioning. A pool is a plane, and at least 5% of its blocks are kept free. "
-        "In the paper, a pool is a package, as in some rows of Tables 3, 5 and 6. Each SSD starts full, as Section 3.2 "
-        "says of all SSDs. The variants have half and twice as many blocks, and accordingly shorter and longer "
-        "workloads.",
-        "TPC-C, rate: 6.8 million events in 30 minutes are 3,800 per second, and 630 for each of 6 SSDs. Section 4.3 "
-        "has 300 IOPS per SSD. The standard runs have 630, because the number of events was counted. The figures of "
-        "the page size and of garbage collection show both.",
-        "Exchange, rate: 65,000 events in 15 minutes are 72 per second, and 7 for each of 10 SSDs. Section 4.3 says "
-        "'about 900 IOPS', which a gang of 16 packages serves. The standard runs have 900 per 16 packages, 450 per "
-        "SSD, because 72 per second would not wait in any gang. Table 4 shows both.",
-        "Sizes: TPC-C has requests of 8 KiB, two reads for each write. Exchange has three reads for two writes. The "
-        "paper gives no sizes for it. Here they are geometric with a mean of 14.7 KiB, which is the mean of the "
-        "Exchange trace of Hu et al. 2011, Table 1. Arrivals are Poisson.",
+        "Device: the built-in agrawal2008, the baseline of Section 4.3: 8 packages with a channel each, 2 dies of 4 "
+        "planes of 2048 blocks, 15% over-provisioning. A pool is a plane, of which 5% of the blocks stay free; in the "
+        "paper, and in some rows of Tables 3, 5 and 6, it is a package. SSDs start full (Section 3.2). Workloads are "
+        "as long as the SSD is large.",
+        "TPC-C: 6.8 million events in 30 minutes on 6 SSDs are 630 per second and SSD, but Section 4.3 has 300. The "
+        "standard runs have 630, because the events were counted. Requests have 8 KiB, two reads for each write.",
+        "Exchange: 65,000 events in 15 minutes on 10 SSDs are 7 per second and SSD, but a gang of 16 packages serves "
+        "'about 900 IOPS'. The standard runs have 450 per SSD, because 7 would not wait in any gang. It has three "
+        "reads for two writes. Sizes, which the paper omits, are geometric with a mean of 14.7 KiB (Exchange in "
+        "hu2011, Table 1).",
         f"Locality, fixed before the first run: {agrawal.HOT}% of the requests of TPC-C and Exchange access the first "
-        "20% of the addresses, the usual rule. Both use the whole SSD: 160 GB on 6, and 250 GB on 10 SSDs. Table 5 "
-        "varies the locality.",
-        "IOzone and Postmark: with --traces, the traces of DiskSim's SSD extension, replayed once. Otherwise, "
-        "workloads with the moments of these traces: requests, sizes, rate, and the share of addresses that they use.",
-        "Changed after trial runs whose verdicts had been seen: the rates of TPC-C and Exchange, which had been those "
-        "of reads and of writes each; the work of migrations, now over the whole life instead of one replay with a "
-        "shorter endurance. Rows were added for interleaved gangs, for scattered hot pages, for the second rate of "
-        "TPC-C, for 54% of the space in Table 3, and for transfers in turn in Figure 7. Figure 2 got more blocks, "
-        "because garbage collection of 64 blocks moves too few victims at a time to fill the buses. A claim about "
-        "copy-back in the background, which the paper does not make, was dropped.",
+        "20% of the addresses. Both use the whole SSD. Table 5 varies the locality. Arrivals are Poisson.",
+        "IOzone and Postmark: with --traces, the traces of DiskSim's SSD extension, replayed once; otherwise "
+        "workloads with their moments.",
+        "Changed after trial runs whose verdicts had been seen: the rates of TPC-C and Exchange; migrations over the "
+        "whole life instead of one replay; more blocks in Figure 2. Rows were added for interleaved gangs, scattered "
+        "hot pages, the second rate of TPC-C, 54% of the space in Table 3, and transfers in turn in Figure 7. A claim "
+        "about copy-back in the background, which the paper does not make, was dropped.",
         "Recovery (Section 3.4) is in docs/model/durability.md.",
     ],
     [],
@@ -159,33 +152,33 @@ _PLANE_PAIR = {"nand__concurrency": "plane-pair"}
 _SECTION_2_2: list[tuple[str, str, dict[str, Any], float, Claim]] = [
     (
         "reads of a die", "rw=randread", {}, 8000,
-        Claim("A package reads 8000 pages per second without interleaving.", "Section 2.2", "8000 pages/s"),
+        Claim("A package reads 8000 pages per second.", "Section 2.2", "8000 pages/s"),
     ),
     (
         "reads of a die, cache", "rw=read", {**_ONE_PLANE, **_CACHE}, 10_000,
-        Claim("Interleaving within a die raises this to 10,000 pages per second.", "Section 2.2", "10,000 pages/s"),
+        Claim("Interleaving within a die raises this to 10,000.", "Section 2.2", "10,000 pages/s"),
     ),
     (
         "writes of a die", "rw=randwrite", {}, 3330,
-        Claim("A package writes 3330 pages per second without interleaving.", "Section 2.2", "3330 pages/s"),
+        Claim("A package writes 3330 pages per second.", "Section 2.2", "3330 pages/s"),
     ),
     (
         "writes of two dies", "rw=randwrite", _TWO_DIES, 6660,
-        Claim("Interleaving the transfer and the program doubles the bandwidth of writes.", "Section 2.2", "2x"),
+        Claim("Interleaving transfer and program doubles writes.", "Section 2.2", "2x"),
     ),
     (
         "writes of a die, in two pairs of planes", "rw=randwrite", _PLANE_PAIR, 6660,
-        Claim("Interleaving two independent pairs of planes of a die doubles the bandwidth of writes.",
+        Claim("Interleaving two independent pairs of planes doubles writes.",
               "Section 2.2", "2x"),
     ),
     (
         "writes of two dies, each in two pairs of planes", "rw=randwrite", {**_TWO_DIES, **_PLANE_PAIR}, 10_000,
-        Claim("With independent pairs of planes in two dies, writes progress at the speed of the bus.",
+        Claim("With independent pairs of planes in two dies, the bus limits writes.",
               "Section 2.2", "10,000 pages/s"),
     ),
     (
         "writes of two dies, cache, two-plane commands", "rw=write", {**_TWO_DIES, **_CACHE, **_PAIRS}, 10_000,
-        Claim("With three interleaved operations on two dies, writes progress at the speed of the bus.",
+        Claim("With three interleaved operations on two dies, the bus limits writes.",
               "Section 2.2", "10,000 pages/s"),
     ),
 ]  # fmt: skip
@@ -202,9 +195,8 @@ def section_2_2(setting: Setting) -> Exhibit:
         for row, (*_, printed, claim) in zip(rows, _SECTION_2_2, strict=False)
     ]
     caption = (
-        "One package with pages of 4096 bytes, which take 102.4 us on the bus; the paper rounds to 100. 64 requests "
-        "are outstanding. Within a die with one register per plane, a program hides the next transfer, but takes twice "
-        "as long, so writes of a single die gain half."
+        "One package with pages of 4096 bytes, 102.4 us on the bus; the paper rounds to 100. Within a die with one "
+        "register per plane, a program hides the next transfer but takes twice as long, so writes of a die gain half."
     )
     return Exhibit(
         _table(rows), lambda: _bars("pages per second", rows, "operations", "pages per second"), findings, caption
@@ -223,11 +215,11 @@ _PAIR_OF_PACKAGES = {
 #: A copy without interleaving: read, two transfers and program.
 _ONE_COPY = 430
 _FIGURE_2 = (
-    Claim("Copying between two packages takes close to 100 us per page.", "Section 2.2, Figure 2", "100 us"),
-    Claim("Garbage collection between two packages takes close to 100 us per page.", "Section 2.2, Figure 2", "100 us"),
-    Claim("Two copy-backs at a time in different planes have a similar performance.", "Section 2.2", "100 us",
-          "A copy-back takes 25 + 200 us, so that two of them move a page in 112.5 us."),
-    Claim("Streaming pages between two chips has a somewhat lower latency than copy-back.", "Section 3.3"),
+    Claim("Copying between two packages takes almost 100 us per page.", "Section 2.2, Figure 2", "100 us"),
+    Claim("So does garbage collection between two packages.", "Section 2.2, Figure 2", "100 us"),
+    Claim("Two copy-backs at a time perform similarly.", "Section 2.2", "100 us",
+          "A copy-back takes 25 + 200 us, so two at a time move a page in 112.5 us."),
+    Claim("Streaming pages between two chips is faster than copy-back.", "Section 3.3"),
 )  # fmt: skip
 
 
@@ -270,9 +262,8 @@ def figure_2(setting: Setting) -> Exhibit:
     ]
     findings.append(better(_FIGURE_2[3], {"pages": (times[0], times[2])}))
     caption = (
-        "Time in which a page is copied. With four pairs of planes in each package, the transfer of 102.4 us is the "
-        "limit. Garbage collection runs under writes that saturate the buses, or the pairs of planes of the die, and "
-        "their own time there is deducted."
+        "Time to copy a page, limited by the transfer of 102.4 us. Garbage collection runs under writes that saturate "
+        "the buses or the pairs of planes, whose own time is deducted."
     )
     return Exhibit(_table(rows), lambda: _bars("us per page", rows, "copies", "us per page"), findings, caption)
 
@@ -290,16 +281,16 @@ _TABLE_2: list[tuple[str, str, int, int, int, tuple[float, float, float, float |
 _KINDS_2 = ("sequential reads", "sequential writes", "random reads", "random writes")
 #: Reasons by name and kind, from runs with other values.
 _WHY_2 = {
-    ("USB", "sequential reads"): "The size of the requests is assumed. Reads of 256 KiB reach 10.9 MB/s, and those of "
-    "512 KiB 15.7 MB/s.",
-    ("USB", "sequential writes"): "The size of the requests is assumed. Writes of 192 KiB reach 4.0 MB/s, and those of "
-    "256 KiB 7.4 MB/s.",
-    ("USB", "random writes"): "The size of logical pages is assumed. It would have to be between 256 KiB and 512 KiB, "
-    "with which the device serves 16 writes per second.",
-    ("MTron", "sequential writes"): "The size of the requests is assumed. Writes of 512 KiB or more cover logical "
-    "pages, and fill the link. Those of 256 KiB cover half of one, and reach 44 MB/s.",
-    ("MTron", "random writes"): "On half the blocks, the 300 writes fill the free space, and garbage collection is "
-    "included. 100 of them reach 142/s.",
+    ("USB", "sequential reads"): "The request size is assumed. Reads of 256 KiB reach 10.9 MB/s, and those of 512 KiB "
+    "15.7 MB/s.",
+    ("USB", "sequential writes"): "The request size is assumed. Writes of 192 KiB reach 4.0 MB/s, and those of 256 "
+    "KiB 7.4 MB/s.",
+    ("USB", "random writes"): "The logical page size is assumed. 20 per second need one between 256 and 512 KiB; with "
+    "512 KiB, it is 16.",
+    ("MTron", "sequential writes"): "The request size is assumed. Writes of 512 KiB or more cover logical pages and "
+    "fill the link; those of 256 KiB cover half of one and reach 44 MB/s.",
+    ("MTron", "random writes"): "On half the blocks, the 300 writes fill the free space, and garbage is collected. "
+    "100 of them reach 142/s.",
     ("Zeus", "random writes"): "The over-provisioning is assumed. With 42% instead of 40%, it is 10,900/s.",
 }
 
@@ -342,14 +333,12 @@ def table_2(setting: Setting) -> Exhibit:
                 {"device": name, "requests": kind, "unit": unit.strip(" "), "published": printed, "Floatgate": ours}
             )
             if printed is not None:
-                claim = Claim(
-                    f"{name}, {kind}: {printed:,}{unit}.", "Table 2", f"{printed:,}{unit}", _WHY_2.get((name, kind), "")
-                )
+                claim = Claim(f"{name}, {kind}.", "Table 2", f"{printed:,}{unit}", _WHY_2.get((name, kind), ""))
                 findings.append(number(claim, ours, printed, neutral=0.0, unit=unit))
     caption = (
         "The devices agrawal2008-usb, -mtron, -zeus and -fusionio, full, with fewer blocks. ZeusIOPS was overwritten "
-        "at random before the random writes. The published values helped to choose the assumed parameters of the "
-        "devices, so that agreement shows that the organizations of Section 3.5 are possible, not that they are real."
+        "before the random writes. The published values helped to choose the assumed parameters: agreement shows that "
+        "the organizations of Section 3.5 are possible, not that they are real."
     )
     names = [name for name, *_ in _TABLE_2]
 
@@ -374,8 +363,8 @@ def table_2(setting: Setting) -> Exhibit:
 # Table 3
 
 _433 = (
-    "Uniform writes to the whole exported space find victims with about 80% valid pages. 433 us per event need 12 of "
-    "63 through the pins, as if 54% of the space were in use (the row below), or 19 of 63 by copy-back and 64%."
+    "Uniform writes to the whole space find victims with 80% valid pages. 433 us need 12 of 63 moved through the "
+    "pins, as if 54% of the space were in use (row below), or 19 of 63 by copy-back, as if 64% were."
 )
 #: Share of the space with which greedy has 12 of 63 valid pages in a victim: an effective spare factor of 0.51.
 _IN_USE = 54
@@ -437,20 +426,20 @@ def table_3(setting: Setting) -> Exhibit:
         )
     findings: list[Finding] = []
     for row, (name, latency, rate, why) in zip(rows, _TABLE_3, strict=False):
-        claim = Claim(f"{name.capitalize()}: {latency} us.", "Table 3", f"{latency} us", why)
+        claim = Claim(f"{name.capitalize()}: time.", "Table 3", f"{latency} us", why)
         findings.append(number(claim, float(row["per event us"]), latency, neutral=0.0, unit=" us"))
-        claim = Claim(f"{name.capitalize()}: {rate:,} per second.", "Table 3", f"{rate:,}/s", why)
+        claim = Claim(f"{name.capitalize()}: rate.", "Table 3", f"{rate:,}/s", why)
         findings.append(number(claim, float(row["per event IO/s"]), rate, neutral=0.0, unit="/s"))
     pair = (float(rows[4]["per event us"]), float(rows[5]["per event us"]))
     findings.append(
         better(
-            Claim("Sequential writes result in more efficient garbage collection, and less overhead.", "Section 4.3"),
+            Claim("Sequential writes make garbage collection more efficient.", "Section 4.3"),
             {"writes": pair},
         )
     )
     caption = (
-        "Mean latency of 4 KiB requests; with garbage collection also per event, where an erase is an event, as in the "
-        "paper's accounting (docs/validation.md). A pool per package makes little difference under uniform writes."
+        "Mean latency of 4 KiB requests. With garbage collection, an erase is an event, as in the paper "
+        "(docs/validation.md). A pool per package changes little under uniform writes."
     )
     return Exhibit(
         _table(rows), lambda: _bars("us per event", rows, "microbenchmark", "per event us"), findings, caption
@@ -460,16 +449,16 @@ def table_3(setting: Setting) -> Exhibit:
 # Page size and striping
 
 _WAITS = (
-    "A write takes 27.9 ms, and two of three requests are reads of two pages, so the mean depends on the waits, and "
-    "thus on the rate."
+    "A write takes 27.9 ms, and two of three requests are reads of two pages, so the mean depends on waits, and thus "
+    "on the rate."
 )
 _PAGE_SIZE = (
     Claim("TPC-C takes over 20 ms with logical pages of 256 KiB.", "Section 4.3", "20 ms", _WAITS),
-    Claim("That is more than two orders of magnitude more than with pages of 4 KiB.", "Section 4.3", "100x", _WAITS),
+    Claim("That is over 100 times as long as with 4 KiB.", "Section 4.3", "100x", _WAITS),
     Claim("Eight packages with pages of 256 KiB can (barely) keep up.", "Section 4.3", "300 IOPS", _WAITS),
     Claim("TPC-C takes 200 us with pages of 4 KiB.", "Section 4.3", "200 us"),
 )
-_STRIPING = Claim("Striping at 4 KiB is superior to striping at 8 KiB, even with interleaving.", "Section 4.3")
+_STRIPING = Claim("Striping at 4 KiB beats striping at 8 KiB, even with interleaving.", "Section 4.3")
 _IMPLIED = Claim("200 us on eight packages imply 40,000 IOPS.", "Section 4.3", "40,000 IOPS")
 _UNITS: dict[str, dict[str, Any]] = {
     "4 KiB": {"geometry.mapping_unit": "4KiB"},
@@ -529,8 +518,8 @@ def page_size(setting: Setting) -> Exhibit:
     implied = PACKAGES * 1000 / by["4 KiB", rates[0]]["latency ms"]
     findings += [better(_STRIPING, least), number(_IMPLIED, implied, 40_000, neutral=0.0, unit="/s")]
     caption = (
-        "A logical page of 256 KiB is a whole block, on one die. A write of 8 KiB reads and writes all of it: 27.9 ms "
-        "without waiting. The rates are the two readings of the paper: the standard one first."
+        "A logical page of 256 KiB is a whole block on one die. A write of 8 KiB reads and writes all of it: 27.9 ms "
+        "without waiting."
     )
 
     def draw() -> Figure:
@@ -605,8 +594,7 @@ def figure_6(setting: Setting) -> Exhibit:
     ]
     caption = (
         "Mean latency without interleaving, relative to that with it. The queue is the mean number of operations that "
-        "wait for a package, over time, and the longest queue their maximum. With two-plane commands, the planes of a "
-        "pair work together if both have something to do. Pairs of planes take commands independently."
+        "wait for a package. Two-plane commands need work for both planes of a pair."
     )
     return Exhibit(
         _table(rows),
@@ -624,9 +612,9 @@ _GANGS: dict[str, tuple[int, dict[str, Any]]] = {"no gang": (8, {})} | {
     for mode in ("serial", "interleaved")
 }
 _SERIAL = (
-    "The paper gives no sizes for Exchange, and they decide how many pages a serial gang moves one after another. With "
-    "a mean of 8.3 KiB instead of 14.7, serial gangs of 8 and 16 take 505 and 645 us; with 10.3 KiB, 682 and 982 us. "
-    "With interleaved gangs, the assumed sizes give the paper's latencies."
+    "The paper gives no sizes for Exchange, and they decide how many pages a serial gang moves in turn. With a mean "
+    "of 8.3 instead of 14.7 KiB, gangs of 8 and 16 take 505 and 645 us; with 10.3 KiB, 682 and 982 us. Interleaved "
+    "gangs have the paper's latencies with the assumed sizes."
 )
 _TABLE_4: list[tuple[str, float, str]] = [
     ("no gang", 237, ""),
@@ -637,13 +625,12 @@ _TABLE_4: list[tuple[str, float, str]] = [
 ]
 _ENOUGH = Claim("A gang of 16 is fast enough for about 900 IOPS.", "Section 4.3", "900 IOPS", _SERIAL)
 _BALANCED = Claim(
-    "Page-level striping has no obvious load-balancing problem: the busiest die works less than "
-    f"{EVEN - 1:.0%} more than the mean.",
+    f"Page-level striping balances the load: the busiest die works less than {EVEN - 1:.0%} more than the mean.",
     "Section 4.3",
 )
 _INVERSE = Claim(
     "The rates per gang of the table are 1 / latency.", "Table 4", "4425, 1807, 1340",
-    "4425 per second are 226 us, not the 237 us in the same column. This compares the paper with itself.",
+    "4425 per second are 226 us, not the 237 us of the same column.",
 )  # fmt: skip
 
 
@@ -677,7 +664,7 @@ def table_4(setting: Setting) -> Exhibit:
     printed = {"8-gang": (1807.0, 1e6 / 553), "16-gang": (1340.0, 1e6 / 746), "no gang": (4425.0, 1e6 / 237)}
     findings = [
         number(
-            Claim(f"Exchange, {gang}: {paper} us.", "Table 4", f"{paper} us", why),
+            Claim(f"{gang.capitalize()}.", "Table 4", f"{paper} us", why),
             float(by[names[0], gang]["latency us"]), paper, neutral=0.0, unit=" us",
         )
         for gang, paper, why in _TABLE_4
@@ -688,8 +675,8 @@ def table_4(setting: Setting) -> Exhibit:
         equal(_INVERSE, printed, within=0.002),
     ]
     caption = (
-        "A serial gang does one operation at a time, as in DiskSim's extension. In an interleaved gang, only transfers "
-        "exclude each other. Each reading of the rate is shown."
+        "A serial gang does one operation at a time, as in DiskSim's extension. In an interleaved gang, only "
+        "transfers exclude each other."
     )
 
     def draw() -> Figure:
@@ -703,15 +690,14 @@ def table_4(setting: Setting) -> Exhibit:
 
 _WIDTHS = (2, 4, 8)
 _IN_PARALLEL = (
-    "A synchronous gang transfers the pages of all packages at the same time, because each package has its own data "
-    "path. DiskSim's extension transfers them one after another. With such transfers, the claim agrees."
+    "Synchronous gangs transfer the pages of all packages at once, because each package has a data path. DiskSim's "
+    "extension transfers them in turn, and then the claim agrees. An asynchronous gang erases in rounds of their own: "
+    "with erases of 1 us, one of 8 packages takes 5.3 ms under IOzone, and a synchronous gang 7.3 ms."
 )
 _FIGURE_7 = (
-    Claim("Synchronous gangs uniformly underperform asynchronous ones.", "Section 4.3, Figure 7", "",
-          f"{_IN_PARALLEL} An erase is a round of its own in an asynchronous gang. With erases of 1 us, one of 8 "
-          "packages takes 5.3 ms under IOzone, less than the 7.3 ms of a synchronous gang."),
+    Claim("Synchronous gangs underperform asynchronous ones.", "Section 4.3, Figure 7", "", _IN_PARALLEL),
     Claim("A synchronous gang of 8 cannot support IOzone in real time.", "Section 4.3, Figure 7", "", _IN_PARALLEL),
-)  # fmt: skip
+)
 
 
 _SLOW = "transfers in turn"
@@ -719,7 +705,7 @@ _SLOW = "transfers in turn"
 
 def _in_turn(claim: Claim) -> Claim:
     """Return a claim about synchronous gangs whose packages transfer pages one after another."""
-    return replace(claim, text=f"With transfers in turn: {claim.text}", why="")
+    return replace(claim, text=f"In turn: {claim.text}", why="")
 
 
 @STUDY.exhibit("figure-7", "Figure 7: shared-control gangs")
@@ -764,9 +750,9 @@ def figure_7(setting: Setting) -> Exhibit:
             holds(claims[1], span > LATE, text, nearly=span > 1 + (LATE - 1) / 5),
         ]
     caption = (
-        "Mean latency relative to the baseline. Pages and mapping units of a synchronous gang are as many times larger "
-        "as it has packages, and its partial writes are fused operations within a plane. Its packages transfer a page "
-        "at the same time or, as in DiskSim's extension, in turn."
+        "Mean latency relative to the baseline. Pages and mapping units of a synchronous gang grow with its packages, "
+        "and its partial writes are fused operations within a plane. Its packages transfer a page at the same time or "
+        "in turn."
     )
 
     def draw() -> Figure:
@@ -783,12 +769,12 @@ def figure_7(setting: Setting) -> Exhibit:
 # Garbage collection
 
 _LOCALITY = (
-    "The victims of this trace have few invalid pages under the assumed locality. The paper does not describe that of "
-    "its trace; the rows below vary it. Uniform writes of a full SSD in steady state have an efficiency of 19%."
+    "With the assumed locality, victims have few invalid pages. The paper does not describe the locality; the rows "
+    "below vary it. Uniform writes of a full SSD in steady state have an efficiency of 19%."
 )
 _WHOLE = (
-    "On half the blocks, Postmark leaves less space for invalid pages. With 2% of free blocks instead of 5%, its "
-    "victims have 2.5 valid pages instead of 6.1. The generated workloads do not overwrite whole blocks."
+    "On half the blocks, Postmark leaves less space for invalid pages. With 2% of free blocks instead of 5%, victims "
+    "have 2.5 valid pages instead of 6.1. Generated workloads do not overwrite whole blocks."
 )
 _SCATTERED = "TPC-C, 80% to a scattered 20%"
 _TABLE_5 = (
@@ -797,14 +783,14 @@ _TABLE_5 = (
     Claim("Collecting a block takes 9.65 ms with inter-plane transfers.", "Table 5", "9.65 ms", _LOCALITY),
     Claim("Collecting a block takes 5.85 ms with copy-back.", "Table 5", "5.85 ms", _LOCALITY),
     Claim("Copy-back saves 40% of the cost of collecting a block.", "Section 4.3", "40%",
-          "The share grows with the valid pages of a victim: it is 44% with the 34 pages here, 41% with the 20 of "
-          "scattered hot pages, and 40% with the 19 of the paper."),
+          "The share grows with the valid pages of a victim: 44% with 34 pages, 41% with the 20 of scattered hot "
+          "pages, 40% with the paper's 19."),
     Claim("Both times of TPC-C follow from the same number of valid pages, with transfers of 100 us.", "Table 5", "",
           "With 105.6 us, as in Table 3, the number is 18.7 instead of 19.2."),
     Claim("IOzone collects 101,170 blocks per package.", "Table 5", "101,170",
-          "The trace is replayed once here. 5.75 replays from a full SSD give the paper's number (Tables 7 and 8)."),
+          "The trace is replayed once. 5.75 replays from a full SSD give the paper's number (Tables 7 and 8)."),
     Claim("Postmark collects 2693 blocks per package.", "Table 5", "2693",
-          "The trace is the same for all sizes. The free space, which it fills first, is not."),
+          "The trace first fills the free space, which differs."),
     Claim("IOzone and Postmark move no pages.", "Table 5", "100%", _WHOLE),
     Claim("Collecting a block takes 1.5 ms under IOzone and Postmark.", "Table 5", "1.5 ms", _WHOLE),
 )  # fmt: skip
@@ -843,7 +829,7 @@ def _valid(milliseconds: float, page: float) -> float:
 
 def _scattered(claim: Claim) -> Claim:
     """Return a claim about TPC-C for the locality whose hot pages are scattered."""
-    return replace(claim, text=f"With scattered hot pages: {claim.text}")
+    return replace(claim, text=f"Scattered hot pages: {claim.text}")
 
 
 @STUDY.exhibit("table-5", "Table 5: blocks collected, time and efficiency, with and without copy-back")
@@ -893,11 +879,10 @@ def table_5(setting: Setting) -> Exhibit:
         equal(_TABLE_5[9], times),
     ]
     caption = (
-        "Victims per package in one run, relative to a full-size SSD. A victim takes 1.5 ms for the erase, and "
-        "25 + 105.6 + 105.6 + 200 us for each valid page, or 25 + 200 us with copy-back. The paper's times are those "
-        "of 19.2 valid pages with transfers of 100 us, as in its text. With 105.6 us, as in Table 3, they would be "
-        "those of 18.7. From a full SSD, 6.8 million events of TPC-C fill the free space just once, so that few blocks "
-        "are collected; at 300 IOPS none is. Copy-back goes to any page of the plane, unless it keeps the parity."
+        "Victims per package, relative to a full-size SSD. A victim takes 1.5 ms for the erase, and 436.2 us per "
+        "valid page (25 + 2 x 105.6 + 200), or 225 us with copy-back. The paper's times are those of 19.2 valid pages "
+        "with transfers of 100 us, as in its text, or of 18.7 with the 105.6 us of Table 3. From a full SSD, 6.8 "
+        "million events of TPC-C fill the free space just once, so few blocks are collected; at 300 IOPS none is."
     )
     shown = [row | {"row": row["workload"].removeprefix("TPC-C, ")} for row in rows if row["copies"] == "inter-plane"]
 
@@ -908,12 +893,11 @@ def table_5(setting: Setting) -> Exhibit:
 
 
 _FIGURE_8 = (
-    Claim("The latency of TPC-C increases with the minimum of free blocks.", "Section 4.3, Figure 8(a)"),
-    Claim("The other workloads show little difference (within 10%).", "Section 4.3, Figure 8(a)", "",
-          "From 8% on, little space is left for invalid pages, so that Postmark's victims are no longer completely "
-          "invalid. Up to 5% it takes less than 1% longer. The text of the paper does not contain the range of the "
-          "figure."),
-    Claim("The pages moved under TPC-C increase with the minimum of free blocks.", "Section 4.3, Figure 8(b)"),
+    Claim("TPC-C takes longer with more free blocks.", "Section 4.3, Figure 8(a)"),
+    Claim("The other workloads differ little (within 10%).", "Section 4.3, Figure 8(a)", "",
+          "From 8% on, little space is left for invalid pages, and Postmark's victims have valid pages. Up to 5%, it "
+          "takes less than 1% longer."),
+    Claim("TPC-C moves more pages with more free blocks.", "Section 4.3, Figure 8(b)"),
 )  # fmt: skip
 
 
@@ -959,7 +943,7 @@ def figure_8(setting: Setting) -> Exhibit:
             panels.append(drawing.Lines("minimum of free blocks, %", key, series))
         return drawing.lines(*panels)
 
-    caption = "Mean latency and pages moved by garbage collection, with both thresholds at a share of the blocks."
+    caption = "Both thresholds of garbage collection are a share of the blocks."
     return Exhibit(_table(rows), draw, findings, caption)
 
 
@@ -1025,7 +1009,7 @@ _TABLE_6 = (
     Claim("Over-provisioning reduces the capacity.", "Table 6"),
     Claim("Ganging reduces parallelism.", "Table 6"),
     Claim("Striping provides concurrency.", "Table 6"),
-    Claim("With 15% over-provisioning, 32 GB of flash have around 27 GB for the host.", "Section 4.3", "27 GB"),
+    Claim("With 15% over-provisioning, 32 GB of flash leave 27 GB.", "Section 4.3", "27 GB"),
     Claim("A large allocation pool balances the load.", "Table 6"),
     Claim("A large allocation pool has few operations within a chip.", "Table 6"),
     Claim("Striping loses locality.", "Table 6"),
@@ -1104,10 +1088,9 @@ def table_6(setting: Setting) -> Exhibit:
         better(_TABLE_6[8], {"write amplification": (striped[0], striped[1])}),
     ]
     caption = (
-        "Uniform writes of 4 KiB in steady state, reads of 256 KiB, and aligned writes of 256 KiB in steady state. "
-        "Skewed writes are 8000 uniform ones per second, and 1000 to every eighth page, which static striping sends to "
-        "one package. Copy-back is the share of moved pages that do not leave their plane. The small page table of "
-        "large pages and the sparser wiring of gangs need no run."
+        "Uniform writes of 4 KiB and aligned writes of 256 KiB in steady state, and reads of 256 KiB. Skewed writes "
+        "are 8000 uniform ones per second, and 1000 to every eighth page, which static striping sends to one package. "
+        "Copy-back is the share of moved pages that stay in their plane."
     )
 
     def draw() -> Figure:
@@ -1123,15 +1106,15 @@ def table_6(setting: Setting) -> Exhibit:
 # Wear
 
 _ROTATING = (
-    "In Table 8, 20% of the blocks wear, but 17% here. The trace overwrites twice the share of an SSD of half the "
-    "size. There 20% wear: 1481, 1654 and 140 blocks per package are in the classes below the mean, and the deviation "
-    "is 13.1. So the paper's trace probably overwrites more addresses. Pools of packages change little. The small "
-    "number of blocks just below the mean remains unexplained."
+    "20% of the blocks wear in Table 8, and 17% here. On half the blocks, where the trace overwrites twice the share, "
+    "20% wear: 1481, 1654 and 140 blocks are in the classes below the mean, and the deviation is 13.1. A guess: the "
+    "paper's trace overwrites more addresses. Pools of packages change little. The small number of blocks just below "
+    "the mean is unexplained."
 )
 _TIES = (
-    "The paper does not say which of several blocks without valid pages greedy takes. Here it is the one that has been "
-    "so for the longest time, so that blocks take turns. With a random one of them (d-choices of 1000 blocks), 31 "
-    "expire without rate limiting, and still none with it. The rest of the difference remains unexplained."
+    "The paper does not say which of several victims without valid pages greedy takes. Here it is the oldest of them, "
+    "so blocks take turns. With a random one (d-choices of 1000 blocks), 31 expire without rate limiting, and none "
+    "with it. The rest is unexplained."
 )
 _MADE = "Without the trace, the workload has the moments of IOzone but not its pattern."
 _PRINTED_7: dict[str, tuple[float, float, int]] = {
@@ -1188,7 +1171,7 @@ def table_7(setting: Setting) -> Exhibit:
             ),
         ]  # fmt: skip
         for label, printed in zip(_CLASSES, _PRINTED_8[name], strict=True):
-            claim = Claim(f"{name}: blocks {label} of the mean.", "Table 8", f"{printed:,}", cause)
+            claim = Claim(f"{name}: blocks {label}.", "Table 8", f"{printed:,}", cause)
             findings.append(_count(claim, float(row[label]), printed))
     deviations = {str(row["technique"]): float(row["deviation"]) for row in rows}
     findings.append(
@@ -1223,16 +1206,15 @@ def _count(claim: Claim, ours: float, printed: int) -> Finding:
 
 
 _FOREGROUND = (
-    "A migration takes 16 ms by copy-back. Here it delays the requests that arrive in a burst, whose queues it makes "
-    "longer. The paper does not say when its migrations run. With Poisson arrivals on half the blocks, they add 31%. "
-    "Their work is a few percent, as in the closed form: 7,902 migrations of 63 pages add 5.8% to the time of writes "
-    "and erases by copy-back, and 10.8% through the pins."
+    "A migration takes 16 ms by copy-back, and delays requests of the same burst. The paper does not say when "
+    "migrations run. With Poisson arrivals on half the blocks, they add 31%. Their work is small: by the closed form, "
+    "7,902 migrations of 63 pages add 5.8% to the time of writes and erases by copy-back, and 10.8% through the pins."
 )
 _OVERHEAD = (
     Claim("Migrations add 4.7% to the mean latency.", "Section 5.1", "4.7%", _FOREGROUND),
     Claim("Migrations add 4.7% to the work of the packages.", "Section 5.1", "4.7%"),
     Claim("IOzone involves 7,902 migrations per package.", "Section 5.1", "7,902",
-          "The trace writes the same addresses of an SSD of any size, so that the share of cold blocks differs."),
+          "The trace writes the same addresses of an SSD of any size, so the share of cold blocks differs."),
 )  # fmt: skip
 
 
@@ -1275,13 +1257,12 @@ def migration_cost(setting: Setting) -> Exhibit:
 
 _SCALES = (0.01, 0.03, 0.1, 0.3)
 _SCALED = Claim(
-    "With a shorter life, thresholds become relevant: 50 instead of 100,000 erases.",
+    "With a shorter life, thresholds matter: 50 instead of 100,000 erases.",
     "Section 5.1",
 )
 _HALF = Claim(
     "If half the data are never overwritten, greedy wastes half the total life.", "Section 5", "2x",
-    "The spare blocks wear together with the hot half: 0.425 + 0.15 of all blocks instead of half of them. The ratio "
-    "is that of the data written until the first expiry, with migration and without.",
+    "The spare blocks wear together with the hot half: 0.425 + 0.15 of all blocks instead of half.",
 )  # fmt: skip
 _PATTERNS = {
     "50% of the addresses": "rw=randwrite norandommap=1 bs=4k size=50% number_ios=200k",
@@ -1317,10 +1298,10 @@ def scaled_endurance(setting: Setting) -> Exhibit:
         number(_HALF, half[1] / half[0], 2.0, unit="x"),
     ]
     caption = (
-        "Standard deviation of the erases of a block, relative to their mean, at the first expiry. The lines are "
-        "scales of an endurance of 1000 erases. Policies keep the deviation within a few erases, so a scaled lifetime "
-        "exaggerates the relative spread. Data that are never overwritten keep their blocks without wear leveling, at "
-        "any endurance (docs/model/wear.md)."
+        "Standard deviation of the erases per block, relative to their mean, at the first expiry, for scales of an "
+        "endurance of 1000 erases. Policies keep the deviation within a few erases, so a scaled lifetime exaggerates "
+        "the relative spread. Without wear leveling, cold data keep their blocks at any endurance "
+        "(docs/model/wear.md)."
     )
 
     def draw() -> Figure:
@@ -1339,12 +1320,12 @@ def scaled_endurance(setting: Setting) -> Exhibit:
 
 _TWICE = "At this spare space, a half-full SSD gains more than the paper's rule of thumb, as the closed form shows."
 _SECTION_5_2 = (
-    Claim("A half-full disk has twice the efficiency of a full one, with a random victim.", "Section 5.2",
+    Claim("A half-full disk is twice as efficient as a full one (random victim).", "Section 5.2",
           "2x", _TWICE),
-    Claim("A half-full disk has twice the efficiency of a full one, with the greedy victim.", "Section 5.2",
+    Claim("A half-full disk is twice as efficient as a full one (greedy).", "Section 5.2",
           "2x", _TWICE),
     Claim("Without TRIM, the SSD cannot use the free half.", "Section 5.2"),
-    Claim("Knowledge of the volatility of contents makes garbage collection more efficient.", "Section 5.2"),
+    Claim("Knowing the volatility of contents makes garbage collection more efficient.", "Section 5.2"),
 )  # fmt: skip
 
 
@@ -1426,10 +1407,10 @@ def section_5_2(setting: Setting) -> Exhibit:
     )  # fmt: skip
     findings.append(better(_SECTION_5_2[3], {"efficiency": (rows[-2]["efficiency"], rows[-1]["efficiency"])}))
     caption = (
-        "Uniform writes of 4 KiB in steady state, and writes that go to a fifth of the addresses in 80% of the cases, "
-        "without and with hints that separate this fifth. The closed forms are those of the effective spare factor, "
-        "without free and open blocks: the factor itself for a random victim, and FIFO (Desnoyers 2014) for greedy, "
-        "which is slightly better. Data that are never overwritten have no closed form here."
+        "Uniform writes of 4 KiB in steady state, and writes of which 80% go to a fifth of the addresses, without and "
+        "with hints that separate this fifth. The closed forms use the effective spare factor, without free and open "
+        "blocks: the factor itself for a random victim, and FIFO (Desnoyers 2014) for greedy, which is slightly "
+        "better."
     )
     shown = [row | {"row": f"{row['victim']}, {row['disk']}"} for row in rows]
     return Exhibit(
@@ -1441,20 +1422,20 @@ def section_5_2(setting: Setting) -> Exhibit:
 
 _ARRIVALS = (
     "DiskSim draws the time between two requests uniformly from 0 to 1 ms. Here arrivals are Poisson, and twice as "
-    "many of them follow each other closely."
+    "many follow each other closely."
 )
 _REPLAYED = (
-    "The trace is the same for SSDs of all sizes, and a smaller one collects more garbage. Generated workloads have "
-    "the moments of the trace, but not its bursts."
+    "The trace is the same for SSDs of all sizes, and a smaller one collects more garbage. Generated workloads lack "
+    "its bursts."
 )
 _SIZES_OF_DISKSIM = "bssplit=4k/63:8k/23:12k/9:16k/3:20k/2 rate_iops=2000 rate_process=poisson"
 _DISKSIM: list[tuple[str, float, str, str]] = [
     ("250,000 random reads", 136.118, "rw=randread", _ARRIVALS),
     ("250,000 random writes", 329.458, "rw=randwrite", _ARRIVALS),
     ("5 million random writes, garbage collection", 593.438, "rw=randwrite",
-     "A full SSD cannot serve 2000 of these requests per second: garbage collection takes 24 ms per victim. From an "
-     "empty one, only the last cause any. If they go to 50% of the addresses of an SSD in steady state, the mean is "
-     "572 us with 512 blocks per plane, and 706 us with 55%. So DiskSim's SSD was probably half full."),
+     "A full SSD cannot serve 2000 of these requests per second: garbage collection takes 24 ms per victim. An empty "
+     "one collects only at the end. Writes to 50% of the addresses in steady state take 572 us with 512 blocks per "
+     "plane, and to 55% 706 us. A guess: DiskSim's SSD was half full."),
     ("Postmark", 4140.330, "Postmark", _REPLAYED),
     ("IOzone", 6394.276, "IOzone", _REPLAYED),
 ]  # fmt: skip
@@ -1477,7 +1458,7 @@ def disksim(setting: Setting) -> Exhibit:
     for row, (name, printed, _, why) in zip(found, _DISKSIM, strict=False):
         mean = float(row["requests.all.latency_us.mean"])
         rows.append({"workload": name, "DiskSim us": printed, "Floatgate us": mean, "victims": row["gc.victims"]})
-        claim = Claim(f"{name}: mean latency.", "shipped output", f"{printed:.3f} us", why)
+        claim = Claim(f"{name}.", "shipped output", f"{printed:.3f} us", why)
         findings.append(number(claim, mean, printed, neutral=0.0, unit=" us"))
     last = found[-1]
     rows.append(
@@ -1488,7 +1469,7 @@ def disksim(setting: Setting) -> Exhibit:
             "victims": last["gc.victims"],
         }
     )
-    caption = "Mean latency with a link of 0.2384 us per sector, and 1 us per request for arbitration."
+    caption = "Mean latency, with a link of 0.2384 us per sector, and 1 us per request for arbitration."
 
     def draw() -> Figure:
         keys = ("DiskSim us", "Floatgate us")

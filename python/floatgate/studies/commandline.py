@@ -98,10 +98,8 @@ def _write(report: page.Report, place: Path, documentation: Path | None) -> None
             pq.write_table(part.exhibit.data, data / f"{part.entry.key}.parquet")
         (place / f"{name}.html").write_text(page.html(report), encoding="utf-8")
         if documentation is not None:
-            documentation.mkdir(parents=True, exist_ok=True)
-            text, files = page.markdown(report)
-            (documentation / f"{name}.md").write_text(text, encoding="utf-8")
-            for file, content in files.items():
+            (documentation / name).mkdir(parents=True, exist_ok=True)
+            for file, content in page.markdown(report).items():
                 (documentation / file).write_text(content, encoding="utf-8")
     except OSError as error:
         raise OutputError(f"cannot write the page of {name}: {error}") from error

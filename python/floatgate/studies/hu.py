@@ -63,30 +63,26 @@ SPREAD = "all us, ± over seeds"
 
 #: Assumptions about workloads and devices, for both pages.
 ABOUT = [
-    "Device: the built-in hu2011 (Table 2 of the paper: 4 channels, 4 chips, 2 dies, 2 planes, pages of 2 KiB, "
-    "20/200/1500 us, 25 ns per byte), with 64 instead of 2048 blocks per plane, so that garbage collection starts "
-    "within a run. The number of channels differs where a figure says so. Reads transfer only the requested sectors "
-    "(bus.partial_transfer), as in SSDsim's code. Programs transfer whole pages.",
-    "Scheduler: neither paper describes one. SSDsim's code, process(), serves reads before writes, including the reads "
-    "for partial writes. These runs do the same (reads-before-writes). The verdicts are repeated with first come, "
-    "first served.",
-    "Burstiness: the papers only contain mean intervals. Arrivals in the standard runs are Poisson. The verdicts are "
-    f"repeated with requests in batches of 8 and of 32, {workloads.BATCH_GAP_US} us apart, at the same rate.",
-    "Concurrency: the dies of a chip work together only in one interleaved command (nand.concurrency = command), as in "
-    "Section 2.2 and in SSDsim. The papers' 69.1% and their four-page write need independent dies (die). Figures with "
-    "these numbers show both.",
-    "SSDsim's response times of writes exclude tPROG: a write completes when its data have been transferred. Ours end "
-    "when the page is programmed, 200 us later. That makes our ratios of writes smaller.",
-    "SSDsim's dynamic allocation writes only the sectors of the request after reading the rest of the page "
-    "(allocate_location() adds the sectors that were read to the size only for static allocation). The kept sectors "
-    "are never transferred back. In Floatgate they are. This explains the whole difference for Fin1 and Fin2: without "
-    "these transfers, our mean write takes 67.6 and 61.8 us beyond tPROG, compared with 68.7 and 65.8 in SSDsim, and "
-    "90.1 and 85.4 with them.",
-    "States: the papers do not quantify aged. Here 90% of the pages are invalid at the start (invalid=0.9). Non-aged "
-    "is empty. Data that the workload reads before writing it are laid out first: where the allocation would have put "
-    "them, or, for dynamic allocation in the comparison of allocations, evenly over all chips (hu2013, Section 4.2).",
-    "Multi-plane commands need equal block and page addresses (nand.advanced.strict), as in the papers. Response "
-    "times are means over all requests of a run, from arrival to completion.",
+    "Device: the built-in hu2011 (Table 2 of the paper) with 64 instead of 2048 blocks per plane, so that garbage "
+    "collection starts within a run. The number of channels differs by figure. Reads transfer only the requested "
+    "sectors (bus.partial_transfer), as in SSDsim's code. Programs transfer whole pages.",
+    "Scheduler: the papers describe none. As in SSDsim's process(), reads take priority over writes "
+    "(reads-before-writes), including the reads for partial writes.",
+    "Arrivals: the papers have only mean intervals. Arrivals are Poisson, and in variants in batches of 8 and 32 "
+    f"requests, {workloads.BATCH_GAP_US} us apart, at the same rate.",
+    "Concurrency: the dies of a chip work together only in one interleaved command (nand.concurrency = command), as "
+    "in Section 2.2 and in SSDsim. The 69.1% and the four-page write of the papers need independent dies (die). "
+    "Figures with these values show both.",
+    "SSDsim excludes tPROG, 200 us, from the response times of writes. Ours include it, which makes ratios of writes "
+    "smaller.",
+    "If a write replaces part of a page, SSDsim's dynamic allocation does not transfer the kept sectors back "
+    "(allocate_location()). Floatgate does. Without these transfers, mean writes of Fin1 and Fin2 take 67.6 and 61.8 "
+    "us beyond tPROG here (SSDsim: 68.7 and 65.8), and 90.1 and 85.4 us with them.",
+    "States: the papers do not define aged. Here 90% of the pages are invalid at the start (invalid=0.9). Non-aged is "
+    "empty. Data that the workload reads before it writes them are laid out by the allocation. In the comparison of "
+    "allocations, dynamic allocation finds them evenly over all chips (hu2013, Section 4.2).",
+    "Multi-plane commands need equal block and page addresses (nand.advanced.strict). Response times are means over "
+    "all requests, from arrival to completion.",
 ]
 
 
@@ -413,9 +409,9 @@ def four_page_exhibit(setting: Setting, claims: Sequence[Claim], two_page: Claim
         return drawing.bars(drawing.Bars("response time, us", names, series))
 
     caption = (
-        "A single write of four pages of 2 KiB on one chip. Two multi-plane writes to one die take 2 (2 X + tPROG) = "
-        "604.8 us. Two interleaved writes to two dies take equally long if the chip accepts its next command only when "
-        "both dies have finished (command), and 2 (X + tPROG) + X = 553.6 us if each die continues independently (die)."
+        "One write of four pages of 2 KiB to one chip. Interleaved, it takes 2 (2 X + tPROG) = 604.8 us if the chip "
+        "waits for both dies (command), like two multi-plane writes to one die, and 2 (X + tPROG) + X = 553.6 us with "
+        "independent dies (die)."
     )
     return Exhibit(pa.Table.from_pylist(rows), draw, findings, caption)
 
@@ -456,103 +452,78 @@ def static_orders(setting: Setting, names: Sequence[str]) -> Grid:
 #: Reasons for unmet claims, found on the standard runs: by latency breakdowns, by changing one parameter, or by
 #: calculation. Numbers are from the runs with the footprint of 48 MiB unless noted otherwise.
 WHY = {
-    "four pages": "If the chip accepts its next command only when both dies have finished, the second interleaved "
-    "write waits for the slower die of the first: 2 (2 X + tPROG) = 604.8 us, the same as two multi-plane writes. In "
-    "the paper's figure, each die of the second command starts when it is idle, as in the next line.",
-    "69.1": "69.1% is 4 X / (2 X + tPROG): the data of one die are transferred while the other one programs, which "
-    "needs independent dies. If both must finish before the next command, it is 4 X / (4 X + tPROG) = 51.4%. hu2011, "
-    "Section 2.2, says that the dies of a chip work together only in one interleaved command, and SSDsim's code does "
-    "the same.",
-    "endurance": "Erases follow from the pages written and moved. Here both allocations write the same pages and "
-    "spread hot regions over the planes, so that victims contain equally few valid pages. Erases differ by less than "
-    "1%, under Fin2 by 4%. In the paper, endurance also means how evenly erases are spread, for which see Table 3.",
-    "best order": "On one channel with Poisson arrivals, chips are mostly idle. Therefore an order that uses another "
-    "chip first is faster with every command: under Fin1 with multi-plane commands, S2 takes 324 us, S3 366, S6 451. "
-    "S2 sends the second page of a request to another chip, which takes 2 X + tPROG. An order that sends it to the "
-    "same chip combines it with the first page only if the command allows that. Otherwise the second page waits for "
-    "the whole chip. Multi-plane commands also need equal addresses. Interleaving does not: there, S4 and S2 are "
-    "within 3%.",
-    "one channel": "Under Fin1 and Fin2, most reads have one or two pages, and dynamic allocation has put neighboring "
-    "pages anywhere. There the counts match the paper. Under the other workloads, reads have so many pages that each "
-    "of the four channels has several of them with either allocation, so that scattered pages add little. Pages that "
-    "are read before they are written are laid out evenly, as in the paper.",
-    "page": "Two pages of 2 KiB are transferred on two of the four channels in parallel, 51 + 200 us; one page of 4 "
-    "KiB takes 102 + 200 us. With static S2, the smallest page is fastest under every workload as long as the chips "
-    "are mostly idle. SSDsim does not contradict this: with these traces, it also prefers 2 KiB to 4 and 8 KiB. SSDsim "
-    "transfers only the sectors of a request, which makes its large pages cheaper (above all for small writes), but "
-    "not the best. Larger pages are favored by a load that keeps chips busy, because they need fewer programs: with "
-    "batches of 32, Ex is best with 4 KiB, and the factor under MSN reaches the paper's 1.8. This does not explain "
-    "the paper's Fin1, whose writes replace parts of pages: 16 KiB take 410 us on the channel.",
-    "allocation": "Dynamic allocation avoids busy chips, and with Poisson arrivals few chips are busy. It avoids "
-    "these: on the aged SSD, the time that a write waits for garbage collection falls from 29 to 2 us under Ex, and "
-    "from 18 to 1 us under MSN (latency breakdown), and writes are 11 and 9% faster there. Under Fin1, whose requests "
-    "are small and far apart, a write waits for a die for only 1 us with static allocation, so that nothing can be "
-    "gained. Dynamic allocation loses another 4 us to the channel, because the pages of a request go to any channel. "
-    "Reads become 10% slower, as the paper says, and then decide the overall result. In batches of 8, the result "
-    "matches the paper: a write of Fin1 waits for dies for 70 instead of 156 us, a write of Ex for 387 instead of "
-    "504 us, and writes are faster under all workloads. The paper's traces have bursts, which the means in the table "
-    "do not show. Dev stays slower overall: 89% of its requests are reads of several pages. Part of SSDsim's own "
-    "advantage is that dynamic allocation does not transfer back the kept sectors of a partial write (see above).",
-    "wear": "Static: our hot spots are regions of 64 KiB, which S2 stripes over 32 of the 64 planes. Therefore hot "
-    "regions wear planes evenly (deviation below 3 under Dev, Ex and MSN), except for the small requests of Fin1 and "
-    "Rad (13 and 8). Hot single pages, as in real traces, would show. Dynamic: our allocation cycles through the "
-    "channels, and takes the least recently used plane if several are free, so that all planes receive nearly the "
-    "same number of pages. The deviation is 0 to 0.4 with basic commands, less than in the paper. A factor with a "
-    "divisor close to 0 means little; 0 counts as a factor of 1000.",
-    "copy-back": "The cost of blind copy-back depends on how much each victim has to move, that is, on how full the "
-    "SSD is, and on whether garbage collection delays the host. Every second copy wastes a page. If a share u of a "
-    "victim's pages is valid, erases grow by a factor of (1 - u) / (1 - 1.5 u), which is unbounded as u approaches "
-    "2/3. At our footprint, u is 0.17 under MSN: the formula gives 1.12, the run 1.15; 17.8 needs u = 0.65. With "
-    "SSDsim's order, garbage collection runs when the host waits for nothing, so that response times do not show it. "
-    "At twice the footprint, where u is at least 0.5, the collapse of the paper appears: response times grow 12 times "
-    "under MSN, erases 9 times under Rad and 7 times under Dev.",
-    "copy-back half": "Half is expected if few pages of a victim are valid. If most pages are valid, they are adjacent "
-    "to each other, and the parity is met more often (docs/model/commands.md). At twice the footprint, victims are "
-    "fuller.",
-    "copy-back wise": "It saves two transfers for every second page moved (half of them meet the parity). With "
-    "SSDsim's order, garbage collection runs when the host waits for nothing, so that the gain does not show. With "
-    "first come, first served, MSN gains 4%. At twice the footprint, copy-back decides whether the channel keeps up: "
-    "with basic commands, it does not under MSN and Ex, and writes queue for minutes. Pages that thousands of waiting "
-    "writes will replace are still valid then, so that a victim has 44 valid pages instead of 33 (MSN), and basic "
-    "commands erase more, not less.",
-    "sooner": "The cause is twice the footprint. With basic commands, the channel does not keep up under MSN and Ex "
-    "there, and writes queue for minutes. Pages that thousands of waiting writes will replace are still valid then. "
-    "Victims are fuller, and basic commands erase more than commands that keep up (see Figure 14); with static "
-    "allocation under Ex, less.",
-    "multi-plane": "Two pages take 2 X + tPROG = 302 us as one two-plane write, and also as two writes to two idle "
-    "chips, because the channel is the same. A two-plane write gains only if chips are scarce, and the four chips of "
-    "our channel are mostly idle. Only its cost remains: 3 to 5% more pages are wasted and erased, and a chip is busy "
-    "for both pages. Batches do not change that: then the channel is scarce, and both ways fill it equally. With "
-    "static S3, which always sends the second page to the other plane, it is 1 to 6% faster.",
-    "multi-plane pages": "Dynamic allocation alternates between the planes of a die. Their next pages stay close "
-    "together, and aligning them rarely wastes a page. In the paper, the next pages are farther apart: about one page "
-    "is wasted per page written. For copy-back see above: the waste follows from how much is moved.",
-    "mpr": "A request that is exactly one two-plane read gains 1.16 times (as in Figure 19): 2 (tR + X) = 142.4 us "
-    "becomes tR + 2 X = 122.4 us. The requests of Web have eight pages on a channel whose other chips read at the "
-    "same time, so that only the first tR shows: at most 20 of 430 us, 1.05 times. Our gain is smaller, because not "
-    "all requests start at an even page, and part of a page transfers fewer sectors than the formula assumes.",
-    "late page": "The cause is batches, under Web and Dev. The chip accepts its next command when all dies of an "
-    "interleaved command have finished. A read whose data wait for the transfer of another die occupies the chip. "
-    "In batches of 8, reads of Web wait for the channel for 201 instead of 91 us, and less for dies (latency "
-    "breakdown).",
-    "four levels": "With one page after another, two levels use two chips of a channel and four levels use two dies of "
-    "one chip: 2 X + tPROG in both cases, as long as chips are idle, which they mostly are with Poisson arrivals. "
-    "Then the whole chip is busy until all its dies have finished (one ready/busy signal), and multi-plane writes "
-    "waste pages: four levels cost more than they gain. In batches, chips are scarce, and static allocation gains "
-    "from four levels under Ex, Fin1 and Rad, up to 1.15 times in batches of 32, but not under Dev, where reads "
-    "dominate. The 20% under Ex are not reached: 6% in batches of 32.",
-    "load": "The order of chip, die and plane matters if chips are scarce. At these intervals, one channel keeps its "
-    "chips idle most of the time. In batches, the channel itself is scarce. All orders are within 1 to 3%, and "
-    "details decide the sign. The difference in the paper arises because the chips of combined commands become free "
-    "sooner; docs/model/parallelism.md has the orders under higher loads.",
-    "even": "The reason is the location of the data that are read. Here the allocation determines it, so that with "
-    "chip first, a read of eight pages uses one channel: 430 us instead of 71 us. hu2013, Section 4.2, instead lays "
-    "the data out evenly over all chips for any allocation. The next line uses that interpretation.",
-    "planes first": "The cause is Ex, whose larger requests put a second page on some of the channels. S2 sends it to "
-    "another chip. The other orders send it to the same chip, where it waits unless it joins the command of the first "
-    "page: writes wait for dies for 8 us with S2, 16 with S6, 26 and 28 with S3 and S5 (latency breakdown). Blind "
-    "multi-plane writes also waste 90,000 pages for 511,000 written.",
-    "order": "Under the real workloads, all orders except S1 are nearly equal, so that fractions of a percent decide "
-    "the mean over workloads: S2 and S4 are the best, and S6 is within half a percent of them, and equal in batches "
-    "of 32. See above for Syn1 to Syn4.",
+    "four pages": "If the chip waits for both dies, the second interleaved write waits for the slower die, and takes "
+    "as long as two multi-plane writes. In the paper's figure, each die starts when it is idle.",
+    "69.1": "69.1% is 4 X / (2 X + tPROG): one die receives data while the other programs, which needs independent "
+    "dies. If both dies must finish first, it is 4 X / (4 X + tPROG) = 51.4%. Section 2.2 of hu2011 and SSDsim's code "
+    "allow only joint commands.",
+    "endurance": "Both allocations write the same pages and spread hot regions over the planes, so victims have "
+    "equally few valid pages. Erases differ by less than 1%, and by 4% under Fin2.",
+    "best order": "With Poisson arrivals, the chips of one channel are mostly idle, and an order that uses another "
+    "chip first is faster: under Fin1 with multi-plane commands, S2 takes 324 us, S3 366, S6 451. An order that sends "
+    "the second page of a request to the same chip gains only if the command combines both pages; otherwise the page "
+    "waits for the chip. Multi-plane commands need equal addresses. Interleaving does not, and S4 is within 3% of S2.",
+    "one channel": "Under Fin1 and Fin2, most reads have one or two pages, and the counts match the paper. Reads of "
+    "the other workloads have so many pages that each channel has several of them with either allocation, so "
+    "scattering adds little.",
+    "page": "Two pages of 2 KiB take 51 + 200 us on two channels; one page of 4 KiB takes 102 + 200 us. While chips "
+    "are mostly idle, the smallest page is fastest. SSDsim also prefers 2 KiB to 4 and 8 KiB with these traces. "
+    "Larger pages need fewer programs, which matters if chips are busy: in batches of 32, 4 KiB are best under Ex, "
+    "and the factor under MSN reaches 1.8. This does not explain Fin1, where 16 KiB take 410 us on the channel.",
+    "allocation": "Dynamic allocation avoids busy chips, and with Poisson arrivals few are busy. On the aged SSD, "
+    "waits of writes for garbage collection fall from 29 to 2 us under Ex and from 18 to 1 us under MSN (latency "
+    "breakdown), and writes are 11 and 9% faster. Under Fin1, a write waits for a die for only 1 us with static "
+    "allocation, and dynamic allocation adds 4 us on the channel. Reads become 10% slower, as in the paper, and "
+    "decide the overall result. In batches of 8, writes are faster under all workloads, as in the paper: waits for "
+    "dies fall from 156 to 70 us under Fin1, and from 504 to 387 us under Ex. Dev stays slower overall: 89% of its "
+    "requests are reads of several pages.",
+    "wear": "Static: hot spots are regions of 64 KiB, which S2 stripes over 32 of the 64 planes. They wear planes "
+    "evenly (deviation below 3 under Dev, Ex and MSN), except with the small requests of Fin1 (13) and Rad (8). "
+    "Dynamic: allocation cycles through the channels and takes the least recently used free plane, so the deviation "
+    "is 0 to 0.4. A ratio to nearly 0 means little; 0 counts as a factor of 1000.",
+    "copy-back": "Every second copy wastes a page. If a share u of a victim is valid, erases grow by a factor of (1 - "
+    "u) / (1 - 1.5 u), without bound as u approaches 2/3. Under MSN, u is 0.17: the formula gives 1.12, the run 1.15; "
+    "17.8 needs u = 0.65. With SSDsim's order, garbage collection runs while no request waits, so response times do "
+    "not show it. At twice the footprint, u is at least 0.5: response times grow 12 times under MSN, erases 9 times "
+    "under Rad and 7 times under Dev.",
+    "copy-back half": "Half is expected if victims have few valid pages. In the fuller victims at twice the "
+    "footprint, valid pages are adjacent, and the parity is met more often (docs/model/commands.md).",
+    "copy-back wise": "Half of the copies meet the parity, and save two transfers. Garbage collection runs while no "
+    "request waits, so the gain does not show; with first come, first served, MSN gains 4%. At twice the footprint, "
+    "basic commands fill the channel under MSN and Ex, and writes queue for minutes. Pages that these writes will "
+    "replace stay valid: a victim has 44 valid pages instead of 33 (MSN), and basic commands erase more.",
+    "sooner": "As in *copy-back wise*: at twice the footprint, writes queue for minutes with basic commands, victims "
+    "are fuller, and basic commands erase more; with static allocation under Ex, less.",
+    "multi-plane": "Two pages take 2 X + tPROG = 302 us as one two-plane write, and also as two writes to idle chips. "
+    "A two-plane write gains only if chips are scarce, and ours are mostly idle. Its cost remains: 3 to 5% more pages "
+    "are wasted and erased. In batches, the channel is scarce, and both ways fill it equally. With static S3, which "
+    "sends the second page to the other plane, it is 1 to 6% faster.",
+    "multi-plane pages": "Dynamic allocation alternates between the planes of a die, so their next pages stay close "
+    "together, and aligning them rarely wastes a page. In the paper, about one page is wasted per page written.",
+    "mpr": "A request that is exactly one two-plane read gains 1.16 times: 142.4 us become 122.4 us. Requests of Web "
+    "have eight pages on a channel whose other chips read at the same time, so at most 20 of 430 us are saved (1.05). "
+    "Our gain is smaller, because not all requests start at an even page, and parts of pages transfer fewer sectors.",
+    "late page": "In batches, the chip accepts its next command when all dies of an interleaved command have "
+    "finished, so a read whose data wait for another die's transfer occupies the chip. In batches of 8, reads of Web "
+    "wait for the channel for 201 instead of 91 us (latency breakdown).",
+    "four levels": "While chips are idle, two levels use two chips of a channel, and four levels use two dies of one "
+    "chip: 2 X + tPROG in both cases. The chip is then busy until all its dies have finished, and multi-plane writes "
+    "waste pages, so four levels cost more than they gain. In batches, chips are scarce: static allocation gains "
+    "under Ex, Fin1 and Rad, up to 1.15 times in batches of 32, but not under Dev, where reads dominate. Ex gains 6% "
+    "in batches of 32, not 20%.",
+    "load": "The order of chip, die and plane matters if chips are scarce. Here they are idle most of the time, and "
+    "in batches the channel is scarce, so orders differ by 1 to 3%. docs/model/parallelism.md has higher loads.",
+    "even": "The layout of the data that are read decides. Here it is that of the allocation: with chip first, a read "
+    "of eight pages uses one channel and takes 430 instead of 71 us. hu2013, Section 4.2, lays data out evenly over "
+    "all chips, as in the next line.",
+    "planes first": "Requests of Ex put two pages on some channels. S2 sends the second page to another chip, other "
+    "orders to the same chip, where it waits unless the command combines both. Writes wait for dies for 8 us with S2, "
+    "16 with S6, 26 and 28 with S3 and S5 (latency breakdown). Blind multi-plane writes also waste 90,000 pages for "
+    "511,000 written.",
+    "order": "Under the real workloads, all orders except S1 differ by fractions of a percent: S2 and S4 are the "
+    "best, S6 is within half a percent of them, and equal in batches of 32.",
+    "synthetic": "The table has '30us (75%)' and does not say what the share refers to. Syn1 and Syn2 request 546 "
+    "MB/s from channels that carry 320 MB/s, so every channel-first order keeps the buses full, and response times "
+    "grow with the length of the run. Under Syn3 and Syn4, S6 needs one chip and S2 two, which matters little while "
+    "both are mostly idle. docs/model/parallelism.md has other interpretations.",
 }

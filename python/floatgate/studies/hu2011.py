@@ -41,31 +41,30 @@ STUDY = Study(
     "Y. Hu, H. Jiang, D. Feng, L. Tian, H. Luo, S. Zhang, ICS 2011",
     [
         *hu.ABOUT,
-        "Not reproduced: Figures 5 to 7, which compare SSDsim with a prototype made of an FPGA and eight flash chips. "
-        "The text does not contain its measurements.",
+        "Not reproduced: Figures 5 to 7, which compare SSDsim with a prototype. The text does not contain the "
+        "measurements.",
     ],
     ["Web", "Dev", "Fin2", "MSN", "Ex", "Fin1", "Rad"],
+    reasons=hu.WHY,
 )
 
 
 # Section 4.1: page size.
 
 _PAGE_4K = Claim(
-    "Under Dev, MSN, Ex and Rad, pages of 4 KiB have the shortest mean response time.",
+    "4 KiB pages are fastest under Dev, MSN, Ex and Rad.",
     "Section 4.1, Figure 10",
     why=hu.WHY["page"],
 )
-_PAGE_FIN1 = Claim(
-    "Under Fin1, pages of 16 KiB have the shortest mean response time.", "Section 4.1, Figure 10", why=hu.WHY["page"]
-)
+_PAGE_FIN1 = Claim("16 KiB pages are fastest under Fin1.", "Section 4.1, Figure 10", why=hu.WHY["page"])
 _PAGE_MSN = Claim(
-    "Under MSN, larger pages increase the mean response time to 1.8 times that of the best size.",
+    "Under MSN, larger pages take up to 1.8 times as long as the best size.",
     "Section 1, Figure 10",
     "1.8x",
     why=hu.WHY["page"],
 )
 _UNCOVERED = Claim(
-    "With larger pages, more updates replace only part of a page and have to read the rest.",
+    "With larger pages, more updates replace part of a page and read the rest.",
     "Section 4.1, Figure 10",
 )
 _INSIGHT_1 = Claim("Insight 1: larger pages are a bad choice under some workloads.", "Section 4.1")
@@ -112,9 +111,8 @@ def figure_10(setting: Setting) -> Exhibit:
         )
 
     caption = (
-        "Above: mean response time by page size, relative to the best size for the workload. Below: writes that "
-        "replace only part of the valid sectors of a page, and therefore need a read. Static allocation S2, non-aged "
-        "SSD of 512 MiB."
+        "Above: mean response time relative to the best page size. Below: writes that replace part of the valid "
+        "sectors of a page, and need a read. Static allocation S2, non-aged SSD of 512 MiB."
     )
     return Exhibit(found.table("all us", "uncovered", "covered", "first"), draw, findings, caption)
 
@@ -147,11 +145,11 @@ def _uncovered(found: hu.Grid, case: str, name: str) -> float:
 _ALLOCATIONS = {"static S2": hu.static("s2"), "dynamic": hu.dynamic("s2")}
 
 _INSIGHT_2 = Claim(
-    "Insight 2: static allocation is faster for reads, under all workloads, on non-aged and aged SSDs.",
+    "Insight 2: static allocation is faster for reads, non-aged and aged.",
     "Section 4.2, Figure 12",
 )
 _WRITES_NEW = Claim(
-    "Non-aged: dynamic allocation is faster for writes under all workloads.",
+    "Non-aged: dynamic allocation is faster for writes.",
     "Section 4.2, Figure 12 (a)",
     why=hu.WHY["allocation"],
 )
@@ -161,17 +159,17 @@ _OVERALL_NEW = Claim(
     why=hu.WHY["allocation"],
 )
 _PRONOUNCED = Claim(
-    "The advantage of dynamic allocation for writes is larger on an aged SSD.",
+    "The advantage for writes is larger on an aged SSD.",
     "Section 4.2, Figure 12 (b)",
     why=hu.WHY["allocation"],
 )
 _INSIGHT_3 = Claim(
-    "Insight 3: on an aged SSD, dynamic allocation is faster overall, except for the read-only workload (Web).",
+    "Insight 3: on an aged SSD, dynamic allocation is faster overall, except under Web.",
     "Section 4.2, Figure 12 (b)",
     why=hu.WHY["allocation"],
 )
 _ENDURANCE = Claim(
-    "On an aged SSD, dynamic allocation has the best endurance: fewer erases, under most workloads.",
+    "On an aged SSD, dynamic allocation erases less under most workloads.",
     "Section 6, Figure 12",
     why=hu.WHY["endurance"],
 )
@@ -246,8 +244,8 @@ def figure_12(setting: Setting) -> Exhibit:
         )
 
     caption = (
-        "Mean response time with dynamic allocation (channel, then chip first) relative to static S2. Below the dashed "
-        "line, dynamic allocation is faster. Basic commands only, 4 channels."
+        "Dynamic allocation (channel, then chip first) relative to static S2. Below the dashed line, dynamic "
+        "allocation is faster. Basic commands, 4 channels."
     )
     return Exhibit(found.table("read us", "write us", "all us", "erases"), draw, findings, caption)
 
@@ -255,12 +253,12 @@ def figure_12(setting: Setting) -> Exhibit:
 _STATES = ("non-aged", "aged")
 
 _INSIGHT_4 = Claim(
-    "Insight 4: dynamic allocation spreads erases more evenly over the planes, under all workloads.",
+    "Insight 4: dynamic allocation spreads erases more evenly over planes.",
     "Section 4.2, Table 3",
     why=hu.WHY["wear"],
 )
 _TABLE_3_FACTOR = Claim(
-    "The factor: the deviation with static allocation divided by that with dynamic, geometric mean.",
+    "Deviation with static over dynamic allocation, geometric mean.",
     "Section 4.2, Table 3",
     f"{statistics.geometric_mean([a / b for a, b in TABLE_3.values()]):.0f}x (from its numbers)",
     why=hu.WHY["wear"],
@@ -303,9 +301,8 @@ def table_3(setting: Setting) -> Exhibit:
         return drawing.bars(drawing.Bars("standard deviation of\nerases per plane (log)", WRITERS, series, log=True))
 
     caption = (
-        "Standard deviation of the erases per plane, aged. The magnitude depends on the amount of data written, which "
-        "is much larger for the complete traces. Only the ratio of static to dynamic is comparable. Values below 0.1 "
-        "are drawn as 0.1."
+        "Aged. The magnitude depends on the data written, which are much more in the complete traces, so only the "
+        "ratio of static to dynamic is comparable. Values below 0.1 are drawn as 0.1."
     )
     return Exhibit(pa.Table.from_pylist(rows), draw, findings, caption)
 
@@ -313,12 +310,12 @@ def table_3(setting: Setting) -> Exhibit:
 # Section 4.3: advanced commands.
 
 _COPY_WORSE = Claim(
-    "Blind copy-back makes response times longer under Dev, MSN and Ex.",
+    "Blind copy-back is slower under Dev, MSN and Ex.",
     "Section 4.3.1, Figure 14",
     why=hu.WHY["copy-back"],
 )
 _COPY_7 = Claim(
-    "Under MSN, the mean response time with blind copy-back is 7.7 times that of basic commands.",
+    "Under MSN, blind copy-back takes 7.7 times as long.",
     "Section 1",
     "7.7x",
     why=hu.WHY["copy-back"],
@@ -327,17 +324,15 @@ _COPY_17 = Claim(
     "Under MSN, blind copy-back causes 17.8 times as many erases.", "Section 1", "17.8x", why=hu.WHY["copy-back"]
 )
 _COPY_HALF = Claim(
-    "Almost half of the blind copy-backs waste a page, under all workloads.",
+    "Almost half of the blind copy-backs waste a page.",
     "Section 4.3.1",
     "0.5",
     why=hu.WHY["copy-back half"],
 )
-_COPY_WISE = Claim(
-    "Wise copy-back makes response times shorter.", "Section 4.3.1, Figure 14", why=hu.WHY["copy-back wise"]
-)
+_COPY_WISE = Claim("Wise copy-back is faster.", "Section 4.3.1, Figure 14", why=hu.WHY["copy-back wise"])
 _COPY_ERASES = Claim("Wise copy-back needs no more erases.", "Section 4.3.1, Figure 14", why=hu.WHY["copy-back wise"])
 _INSIGHT_5 = Claim(
-    "Insight 5: use copy-back only if source and target have the same parity; blind copy-back costs erases.",
+    "Insight 5: blind copy-back, which ignores the parity of pages, costs erases.",
     "Section 4.3.1",
 )
 
@@ -387,25 +382,22 @@ def copy_back_exhibit(found: hu.Grid, claims: Mapping[str, Claim]) -> Exhibit:
             found.bars("erases", "basic", "erases / basic", cases=("blind", "wise")),
         )
 
-    caption = (
-        "Mean response time and blocks erased with copy-back, relative to basic commands. One channel, aged, dynamic "
-        "allocation."
-    )
+    caption = "Response time and erases, relative to basic commands. One channel, aged, dynamic allocation."
     return Exhibit(found.table("all us", "erases", "moved", "copy-backs", "wasted"), draw, findings, caption)
 
 
 _MPW_FASTER = Claim(
-    "Blind multi-plane writes make response times shorter, under all workloads.",
+    "Blind multi-plane writes are faster.",
     "Section 4.3.2, Figure 16",
     why=hu.WHY["multi-plane"],
 )
 _MPW_ERASES = Claim("Blind multi-plane writes cause more erases.", "Section 4.3.2, Figure 16")
 _MPW_WISE = Claim(
-    "Wise multi-plane writes change little (within 5%), because their condition is rarely met.",
+    "Wise multi-plane writes, whose condition is rarely met, change little (within 5%).",
     "Section 4.3.2, Figure 16",
 )
 _INSIGHT_6 = Claim(
-    "Insight 6: the same holds for static allocation (S3): blind is faster, at the cost of erases.",
+    "Insight 6: with static allocation (S3), blind is also faster, at the cost of erases.",
     "Section 4.3.2, Figure 16",
     why=hu.WHY["multi-plane"],
 )
@@ -433,8 +425,8 @@ def figure_16(setting: Setting) -> Exhibit:
         )
 
     caption = (
-        "Mean response time and blocks erased with multi-plane writes, relative to basic commands in the same order "
-        "(channel, plane, chip, die). One channel, aged."
+        "Response time and erases, relative to basic commands in the same order (channel, plane, chip, die). One "
+        "channel, aged."
     )
     return Exhibit(both(moving, fixed, "all us", "erases", "left out"), draw, findings, caption)
 
@@ -450,7 +442,7 @@ def both(moving: hu.Grid, fixed: hu.Grid, *metrics: str) -> pa.Table:
 
 
 _MPR_NUMBERS = Claim(
-    "The speedups by multi-plane reads in the table.",
+    "The speedups of the table.",
     "Section 4.3.2, Table 4",
     "1.00 to 1.15, see data",
     why=hu.WHY["mpr"],
@@ -459,7 +451,7 @@ _MPR_TWO_PAGES = Claim(
     "Dynamic allocation under Web has the largest speedup.", "Section 4.3.2, Table 4", "1.15", why=hu.WHY["mpr"]
 )
 _INSIGHT_7 = Claim(
-    "Insight 7: only workloads with many large reads gain (Web, Dev, MSN); Fin2, Ex and Fin1 gain next to nothing.",
+    "Insight 7: workloads with many large reads gain (Web, Dev, MSN), Fin2, Ex and Fin1 hardly.",
     "Section 4.3.2, Table 4",
     why=hu.WHY["mpr"],
 )
@@ -514,21 +506,21 @@ def table_4(setting: Setting) -> Exhibit:
         series = {key.replace(":", ","): [row[key] for row in rows] for key in keys}
         return drawing.bars(drawing.Bars("response time, basic / with MPR", SIX, series, reference=1.0))
 
-    caption = "Mean response time with basic commands, relative to multi-plane reads. One channel, non-aged, order S3."
+    caption = "Basic commands relative to multi-plane reads. One channel, non-aged, order S3."
     return Exhibit(pa.Table.from_pylist(rows), draw, findings, caption)
 
 
 _INTERLEAVE = Claim(
-    "Interleaving makes response times shorter with dynamic allocation, under all workloads.",
+    "With dynamic allocation, interleaving is faster.",
     "Section 4.3.3, Figure 17",
     why=hu.WHY["late page"],
 )
 _INTERLEAVE_STATIC = Claim(
-    "With static allocation (S4), it does so except under Fin1 and Fin2, whose requests are small.",
+    "With static allocation (S4), it is, except under Fin1 and Fin2 with small requests.",
     "Section 4.3.3, Figure 17",
 )
 _INSIGHT_8 = Claim(
-    "Insight 8: interleaving does not cost endurance: erases stay the same (within 2%).",
+    "Insight 8: erases stay the same (within 2%).",
     "Section 4.3.3, Figure 17",
 )
 
@@ -571,18 +563,18 @@ def figure_17(setting: Setting) -> Exhibit:
             )
         )
 
-    caption = "Mean response time and blocks erased with interleaving, relative to basic commands. One channel, aged."
+    caption = "Response time and erases, relative to basic commands. One channel, aged."
     return Exhibit(both(moving, fixed, "all us", "erases"), draw, findings, caption)
 
 
 _APPROACH_2 = Claim(
-    "With blind multi-plane writes and all other commands wise, response times are the shortest.",
+    "Blind multi-plane writes with all other commands wise are fastest.",
     "Section 4.3.4, Figure 18",
     why=hu.WHY["multi-plane"],
 )
 _APPROACH_2_ERASES = Claim("That costs erases.", "Section 4.3.4, Figure 18")
 _APPROACH_1 = Claim(
-    "With all commands wise, response times are shorter than with basic commands.",
+    "All commands wise are faster than basic commands.",
     "Section 4.3.4",
     why=hu.WHY["late page"],
 )
@@ -625,9 +617,8 @@ def combined_exhibit(moving: hu.Grid, fixed: hu.Grid | None, claims: tuple[Claim
         )
 
     caption = (
-        "Mean response time and blocks erased with copy-back, multi-plane and interleaved commands together, relative "
-        "to basic commands; multi-plane writes blind, or all commands wise. One channel, aged, order channel, die, "
-        "plane, chip."
+        "Copy-back, multi-plane and interleaved commands together, relative to basic commands. Multi-plane writes are "
+        "blind, or all commands wise. One channel, aged, order S6."
     )
     data = moving.table("all us", "erases") if fixed is None else both(moving, fixed, "all us", "erases")
     return Exhibit(data, draw, findings, caption)
@@ -678,10 +669,7 @@ def static_orders(setting: Setting) -> Exhibit:
             )
         )  # fmt: skip
 
-    caption = (
-        "Mean response time by the order of static allocation, relative to the order that the paper uses for the "
-        "commands. One channel, aged; multi-plane writes blind."
-    )
+    caption = "Relative to the order that the paper uses for the commands. One channel, aged; multi-plane writes blind."
     return Exhibit(found.table("all us", "erases"), draw, findings, caption)
 
 
@@ -689,8 +677,8 @@ def static_orders(setting: Setting) -> Exhibit:
 
 _FOUR_PAGES = (
     Claim(
-        "A write of four pages to one chip is faster as two interleaved writes than as two multi-plane writes. The "
-        "chip accepts its next command when both dies have finished (command, as in the other figures).",
+        "Two interleaved writes of two pages are faster than two multi-plane writes, if the chip waits for both dies "
+        "(command, as in the other figures).",
         "Section 4.4, Figure 19",
         why=hu.WHY["four pages"],
     ),
@@ -706,7 +694,7 @@ def figure_19(setting: Setting) -> Exhibit:
 
 
 _CHANNEL_FIRST = Claim(
-    "Dynamic: channel first is faster than chip first, under all workloads (SSD2, SSD1).",
+    "Dynamic: channel first is faster than chip first (SSD2, SSD1).",
     "Section 4.4.1, Figure 20 (a)",
 )
 _DIE_CHIP = Claim(
@@ -718,12 +706,12 @@ _DIE_PLANE = Claim(
     "Dynamic: die before plane is faster than plane before die.", "Section 4.4.1, Figure 20 (b)", why=hu.WHY["load"]
 )
 _CHIP_LAST = Claim(
-    "Dynamic: chip last is faster than plane last (channel > die > plane > chip compared with SSD4).",
+    "Dynamic: chip last is faster than plane last (SSD4).",
     "Section 4.4.1, Figure 20 (b)",
     why=hu.WHY["load"],
 )
 _SIXTY_EVEN = Claim(
-    "The same with data laid out evenly over all chips before they are read.",
+    "The same with data laid out evenly.",
     "hu2013, Section 4.2",
     "1.6x",
 )
@@ -764,9 +752,8 @@ def dynamic_exhibit(
         )
 
     caption = (
-        "Mean response time by the priority order of dynamic allocation, relative to one of them. All advanced "
-        "commands, multi-plane writes blind; aged. Orders are named by their levels, because the two papers swap the "
-        "labels SSD5 and SSD6."
+        "Response time relative to one of the orders. All advanced commands, multi-plane writes blind; aged. Orders "
+        "are named by their levels, because the papers swap the labels SSD5 and SSD6."
     )
     rows = [
         {**row, "case": f"{channels}: {row['case']}"}
@@ -776,24 +763,16 @@ def dynamic_exhibit(
     return Exhibit(hu.Grid(rows).table("all us", "erases"), draw, findings, caption)
 
 
-_S1_WORST = Claim("Static: S1, with the chip first, is the slowest under all workloads.", "Section 4.4.2, Figure 21")
+_S1_WORST = Claim("Static: S1, with the chip first, is the slowest.", "Section 4.4.2, Figure 21")
 _REAL_EQUAL = Claim(
-    "Static: all orders except S1 are almost equal under the real workloads (within 5%).",
+    "Static: all other orders are almost equal under the real workloads (within 5%).",
     "Section 4.4.2, Figure 21",
     why=hu.WHY["planes first"],
 )
-#: Reason for the order of Syn1 to Syn4.
-WHY_S6 = (
-    "The table gives the intervals as '30us (75%)' and does not say what the share refers to. Syn1 and Syn2 request "
-    "546 MB/s from 8 channels that carry 320 MB/s. Therefore every channel-first order keeps the buses full, and "
-    "response times grow with the length of the run: they differ by what is combined last. Under Syn3 and Syn4, S6 "
-    "needs one chip and S2 needs two, which matters little at a load that leaves both idle most of the time. "
-    "docs/model/parallelism.md has the other interpretations."
-)
 _S6_BEST = Claim(
-    "Static: under the synthetic workloads of Table 6, S6 is the fastest.",
+    "Static: under the synthetic workloads, S6 is the fastest.",
     "Section 4.4.2, Figure 21",
-    why=WHY_S6,
+    why=hu.WHY["synthetic"],
 )
 _INSIGHT_9 = Claim("Insight 9: the best order is channel, die, plane, chip.", "Section 4.4", why=hu.WHY["order"])
 
@@ -850,7 +829,7 @@ def static_exhibit(setting: Setting, names: Sequence[str], claims: tuple[Claim, 
         )
 
     caption = (
-        "Mean response time by the order of static allocation, relative to S6. 8 channels, non-aged, all advanced "
-        "commands, multi-plane writes blind. Syn1 to Syn4 are the synthetic workloads of Table 6."
+        "Response time relative to S6. 8 channels, non-aged, all advanced commands, multi-plane writes blind. Syn1 to "
+        "Syn4 are synthetic workloads."
     )
     return Exhibit(found.table("read us", "write us", "all us"), draw, findings, caption)

@@ -32,8 +32,10 @@ STUDY = Study(
     "hu2013",
     "Exploring and exploiting the multilevel parallelism inside SSDs for improved performance and endurance",
     "Y. Hu, H. Jiang, D. Feng, L. Tian, H. Luo, C. Ren, IEEE Transactions on Computers 62(6), 2013",
-    [*hu.ABOUT, "The workloads of this paper (Table 3) are those of hu2011, Table 1."],
+    ["Device, scheduler, states and workloads are those of the study hu2011."],
     ["Web", *SIX],
+    reasons=hu.WHY,
+    reasons_page="hu2011",
 )
 
 
@@ -41,12 +43,12 @@ STUDY = Study(
 
 _COPY = {
     "worse": Claim(
-        "Blind copy-back makes response times longer under Dev, MSN and Ex.",
+        "Blind copy-back is slower under Dev, MSN and Ex.",
         "Section 4.1.1, Figure 8 (a)",
         why=hu.WHY["copy-back"],
     ),
     "7.7": Claim(
-        "Under MSN, blind copy-back makes the mean response time up to 7.7 times as long.",
+        "Under MSN, blind copy-back takes up to 7.7 times as long.",
         "Section 1",
         "7.7x",
         why=hu.WHY["copy-back"],
@@ -57,17 +59,15 @@ _COPY = {
         "17.8x",
         why=hu.WHY["copy-back"],
     ),
-    "wise": Claim(
-        "Wise copy-back makes response times shorter.", "Section 4.1.1, Figure 8 (a)", why=hu.WHY["copy-back wise"]
-    ),
+    "wise": Claim("Wise copy-back is faster.", "Section 4.1.1, Figure 8 (a)", why=hu.WHY["copy-back wise"]),
     "wise erases": Claim(
         "Wise copy-back needs no more erases.", "Section 4.1.1, Figure 8 (a)", why=hu.WHY["copy-back wise"]
     ),
-    "insight": Claim("Insight 1: blind copy-back costs endurance: erases grow.", "Section 4.1.1"),
+    "insight": Claim("Insight 1: blind copy-back costs erases.", "Section 4.1.1"),
 }
 _COPY_PAGES = {
     name: Claim(
-        f"Blind copy-back invalidates {more} times more pages under {name}.",
+        f"Under {name}, blind copy-back invalidates {more:.0%} more pages.",
         "Section 4.1.1",
         f"+{more:.0%}",
         why=hu.WHY["copy-back"],
@@ -94,7 +94,7 @@ def figure_8(setting: Setting) -> Exhibit:
 
 
 _SAME_TREND = {
-    name: Claim(f"Static allocation shows the same trend: {text}", "Section 4.1", why=why)
+    name: Claim(f"Static allocation: {text}", "Section 4.1", why=why)
     for name, text, why in (
         ("copy-back", "blind copy-back is slower under Dev, MSN and Ex.", hu.WHY["copy-back"]),
         ("copy-back wise", "wise copy-back is faster.", hu.WHY["copy-back wise"]),
@@ -125,12 +125,12 @@ def _one_channel(cases: Mapping[str, Mapping[str, Any]], order: str) -> dict[str
 
 
 _TAIL = Claim(
-    "Under MSN, blind copy-back makes about 10% of the requests much slower (here: at least 1.5 times).",
+    "Under MSN, blind copy-back makes 10% of the requests much slower (here: 1.5 times).",
     "Section 4.1.1, Figure 8 (b)",
     "10 %",
     why=hu.WHY["copy-back"],
 )
-_TAIL_WISE = Claim("Under MSN, wise copy-back is slightly better than basic commands.", "Section 4.1.1, Figure 8 (b)")
+_TAIL_WISE = Claim("Under MSN, wise copy-back is slightly faster than basic commands.", "Section 4.1.1, Figure 8 (b)")
 
 
 @STUDY.exhibit("figure-8b", "Figure 8 (b): distribution of response times with copy-back, MSN")
@@ -149,22 +149,20 @@ def figure_8b(setting: Setting) -> Exhibit:
 
 
 def _curves(found: Mapping[str, tuple[list[float], list[float]]], findings: list[Finding]) -> Exhibit:
-    caption = "Share of the requests that took no longer. One channel, aged, dynamic allocation, workload MSN."
+    caption = "Share of requests within a response time. One channel, aged, dynamic allocation."
     return Exhibit(hu.curve_table(found), lambda: hu.cdf(found, ""), findings, caption)
 
 
 _MPW = Claim(
-    "Insight 2: blind multi-plane writes make response times shorter, under all workloads.",
+    "Insight 2: blind multi-plane writes are faster.",
     "Section 4.1.2, Figure 10 (a)",
     why=hu.WHY["multi-plane"],
 )
-_MPW_ERASES = Claim(
-    "Insight 2: blind multi-plane writes cost endurance: they cause more erases.", "Section 4.1.2, Figure 10 (a)"
-)
+_MPW_ERASES = Claim("Insight 2: they cost erases.", "Section 4.1.2, Figure 10 (a)")
 _MPW_WISE = Claim("Insight 2: wise multi-plane writes change little (within 5%).", "Section 4.1.2, Figure 10 (a)")
 _MPW_PAGES = {
     name: Claim(
-        f"Blind multi-plane writes waste {more} times more pages under {name}.",
+        f"Under {name}, blind multi-plane writes waste {more:.0%} more pages.",
         "Section 4.1.2",
         f"+{more:.0%}",
         why=hu.WHY["multi-plane pages"],
@@ -196,8 +194,8 @@ def figure_10(setting: Setting) -> Exhibit:
         )
 
     caption = (
-        "Mean response time and blocks erased with multi-plane writes, relative to basic commands. One channel, aged, "
-        "dynamic allocation in the order channel, plane, chip, die."
+        "Response time and erases, relative to basic commands. One channel, aged, dynamic allocation in the order "
+        "channel, plane, chip, die."
     )
     return Exhibit(found.table("all us", "erases", "moved", "left out"), draw, findings, caption)
 
@@ -230,7 +228,7 @@ def figure_10b(setting: Setting) -> Exhibit:
 
 _MPR_MAX = Claim("Multi-plane reads gain at most 15%.", "Section 4.1.2, Figure 11", "1.15x", why=hu.WHY["mpr"])
 _MPR_WHERE = Claim(
-    "Insight 3: Web, Dev and MSN gain; under Ex, Fin1 and Fin2 the gain is negligible.",
+    "Insight 3: Web, Dev and MSN gain; Ex, Fin1 and Fin2 hardly.",
     "Section 4.1.2, Figure 11",
     why=hu.WHY["mpr"],
 )
@@ -260,14 +258,12 @@ def figure_11(setting: Setting) -> Exhibit:
         series = {how: [1 / value for value in gain[how].values()] for how in gain}
         return drawing.bars(drawing.Bars("response time, MPR / basic", hu2011.SIX, series, reference=1.0))
 
-    caption = "Mean response time with multi-plane reads, relative to basic commands. One channel, non-aged, order S3."
+    caption = "Multi-plane reads relative to basic commands. One channel, non-aged, order S3."
     return Exhibit(found.table("read us", "all us"), draw, findings, caption)
 
 
-_INTERLEAVE = Claim(
-    "Insight 4: interleaving makes response times shorter.", "Section 4.1.3, Figure 12", why=hu.WHY["late page"]
-)
-_INTERLEAVE_ERASES = Claim("Insight 4: it does not cost endurance: erases stay the same (within 2%).", "Section 4.1.3")
+_INTERLEAVE = Claim("Insight 4: interleaving is faster.", "Section 4.1.3, Figure 12", why=hu.WHY["late page"])
+_INTERLEAVE_ERASES = Claim("Insight 4: erases stay the same (within 2%).", "Section 4.1.3")
 
 
 @STUDY.exhibit("figure-12", "Figure 12: interleave")
@@ -291,19 +287,19 @@ def figure_12(setting: Setting) -> Exhibit:
         }
         return drawing.bars(drawing.Bars("interleave / basic", SIX, series, reference=1.0))
 
-    caption = "Mean response time and blocks erased with interleaving, relative to basic commands. One channel, aged."
+    caption = "Response time and erases, relative to basic commands. One channel, aged."
     return Exhibit(found.table("all us", "erases"), draw, findings, caption)
 
 
 _COMBINED = (
     Claim(
-        "Approach 1, blind multi-plane writes and all other commands wise, has the shortest response times.",
+        "Approach 1, blind multi-plane writes with all other commands wise, is the fastest.",
         "Section 4.1.4, Figure 13 (a)",
         why=hu.WHY["multi-plane"],
     ),
     Claim("Approach 1 costs erases.", "Section 4.1.4, Figure 13 (a)"),
     Claim(
-        "Approach 2, all commands wise, has shorter response times than basic commands.",
+        "Approach 2, all commands wise, is faster than basic commands.",
         "Section 4.1.4, Figure 13 (a)",
         why=hu.WHY["late page"],
     ),
@@ -365,9 +361,9 @@ _ALLOCATIONS = {
 }
 _LEVELS = ("2 levels", "4 levels")
 
-_READS = Claim("Insight 5: static allocation is faster for reads, under all workloads.", "Section 4.2.1, Figure 15")
+_READS = Claim("Insight 5: static allocation is faster for reads.", "Section 4.2.1, Figure 15")
 _WRITES = Claim(
-    "Insight 6: dynamic allocation is faster for writes, under all workloads.",
+    "Insight 6: dynamic allocation is faster for writes.",
     "Section 4.2.2, Figure 15",
     why=hu.WHY["allocation"],
 )
@@ -375,18 +371,18 @@ _OVERALL = Claim(
     "Dynamic allocation is faster overall under Ex, Fin1 and Rad.", "Section 4.2.2, Figure 15", why=hu.WHY["allocation"]
 )
 _LITTLE = Claim(
-    "Insight 7: with dynamic allocation, four levels are hardly better than two (within 5%), except under Ex.",
+    "Insight 7: dynamic: four levels hardly gain (within 5%), except under Ex.",
     "Section 4.2.3, Figure 15",
     why=hu.WHY["four levels"],
 )
 _EX = Claim(
-    "Under Ex with dynamic allocation, four levels make the mean response time more than 20% shorter.",
+    "Under Ex with dynamic allocation, four levels take 20% less time.",
     "Section 4.2.3",
     "20 %",
     why=hu.WHY["four levels"],
 )
 _MUCH = Claim(
-    "Insight 7: with static allocation, four levels are clearly better than two (by more than 5%).",
+    "Insight 7: static: four levels gain more than 5%.",
     "Section 4.2.3, Figure 15",
     why=hu.WHY["four levels"],
 )
@@ -430,7 +426,7 @@ def figure_15(setting: Setting) -> Exhibit:
         )
 
     caption = (
-        "Mean response time relative to dynamic allocation with two levels. Two levels: basic commands, order channel, "
+        "Response time relative to dynamic allocation with two levels. Two levels: basic commands, order channel, "
         "chip (S2). Four levels: all advanced commands, multi-plane writes blind, order channel, die, plane, chip "
         "(S6). 4 channels, aged."
     )
@@ -438,7 +434,7 @@ def figure_15(setting: Setting) -> Exhibit:
 
 
 _WEAR = Claim(
-    "Insight 8: dynamic allocation spreads erases more evenly over the planes, under all workloads.",
+    "Insight 8: dynamic allocation spreads erases more evenly over planes.",
     "Section 4.2.4, Table 5",
     why=hu.WHY["wear"],
 )
@@ -460,8 +456,8 @@ def table_5(setting: Setting) -> Exhibit:
         return drawing.bars(drawing.Bars("standard deviation of\nerases per plane (log)", SIX, series, log=True))
 
     caption = (
-        "Standard deviation of the erases per plane, aged. B: basic commands (two levels); B+A: with advanced commands "
-        "(four levels). The paper's text does not contain the numbers of its table. Values below 0.1 are drawn as 0.1."
+        "Aged. B: basic commands (two levels). B+A: advanced commands (four levels). The paper's text does not "
+        "contain the numbers of its table. Values below 0.1 are drawn as 0.1."
     )
     return Exhibit(found.table("deviation", "erases"), draw, findings, caption)
 
@@ -470,7 +466,7 @@ def table_5(setting: Setting) -> Exhibit:
 MORE_IN_ONE_CHANNEL = {"Dev": 0.015, "Fin2": 1.637, "MSN": 0.955, "Ex": 0.085, "Fin1": 3.651, "Rad": 0.002}
 _ONE_CHANNEL = {
     name: Claim(
-        f"Of the data that {name} reads, dynamic allocation stores {more:.1%} more in the same channel.",
+        f"Under {name}, dynamic allocation stores {more:.1%} more of the read data in one channel.",
         "Section 4.2.1",
         f"+{more:.1%}",
         why=hu.WHY["one channel"],
@@ -501,8 +497,8 @@ def one_channel(setting: Setting) -> Exhibit:
         return drawing.bars(drawing.Bars("pages after another one of\ntheir request, %", SIX, series))
 
     caption = (
-        "Share of the pages read from flash that follow another page of the same request on their channel, in the "
-        f"first {_PLACED:,} requests. Aged, 4 channels, basic commands, S2."
+        "Share of pages read that follow another page of the same request on their channel, in the first "
+        f"{_PLACED:,} requests. Aged, 4 channels, basic commands, S2."
     )
     return Exhibit(pa.Table.from_pylist(rows), draw, findings, caption)
 
@@ -528,8 +524,8 @@ def _sharing(setting: Setting, name: str, case: Mapping[str, Any]) -> float:
 
 _FOUR_PAGES = (
     Claim(
-        "A write of four pages to one chip is faster as two interleaved writes than as two multi-plane writes. The "
-        "chip accepts its next command when both dies have finished (command, as in the other figures).",
+        "Two interleaved writes of two pages are faster than two multi-plane writes, if the chip waits for both dies "
+        "(command, as in the other figures).",
         "Section 4.3, Figure 16",
         why=hu.WHY["four pages"],
     ),
@@ -545,7 +541,7 @@ def figure_16(setting: Setting) -> Exhibit:
 
 _DYNAMIC = (
     Claim(
-        "Dynamic: channel first is faster than chip first, under all workloads (SSD2, SSD1).",
+        "Dynamic: channel first is faster than chip first (SSD2, SSD1).",
         "Section 4.3.1, Figure 17 (a)",
     ),
     Claim(
@@ -557,23 +553,23 @@ _DYNAMIC = (
         "Dynamic: die before plane is faster than plane before die.", "Section 4.3.1, Figure 17 (b)", why=hu.WHY["load"]
     ),
     Claim(
-        "Dynamic: chip last is faster than plane last (channel > die > plane > chip compared with SSD4).",
+        "Dynamic: chip last is faster than plane last (SSD4).",
         "Section 4.3.1, Figure 17 (b)",
         why=hu.WHY["load"],
     ),
     Claim("A wrong order costs up to 60%.", "Section 1", "1.6x", why=hu.WHY["even"]),
 )
 _STATIC = (
-    Claim("Static: S1, with the chip first, is the slowest under all workloads.", "Section 4.3.2, Figure 18"),
+    Claim("Static: S1, with the chip first, is the slowest.", "Section 4.3.2, Figure 18"),
     Claim(
-        "Static: all orders except S1 are almost equal under the real workloads (within 5%).",
+        "Static: all other orders are almost equal under the real workloads (within 5%).",
         "Section 4.3.2, Figure 18",
         why=hu.WHY["planes first"],
     ),
     Claim(
-        "Static: under the synthetic workloads of Table 7, S6 is the fastest.",
+        "Static: under the synthetic workloads, S6 is the fastest.",
         "Section 4.3.2, Figure 18",
-        why=hu2011.WHY_S6,
+        why=hu.WHY["synthetic"],
     ),
     Claim("Insight 9: the best order is channel, die, plane, chip.", "Section 4.3", why=hu.WHY["order"]),
 )
@@ -602,8 +598,7 @@ _SECTION_5 = (
     Claim("An interleaved two-plane write fills 69.1% of the channel.", "Section 5.1, Figure 19 (e)", "69.1 %"),
     Claim("Two chips fill the channel with reads.", "Section 5.1, Figure 19 (g)", "2 chips"),
     Claim(
-        "An interleaved two-plane write fills 69.1% of the channel on the device of the other figures, whose chip "
-        "accepts its next command when both dies have finished (nand.concurrency = command).",
+        "The same, if the chip waits for both dies (command, as in the other figures).",
         "Section 5.1, Figure 19 (e)",
         "69.1 %",
         why=hu.WHY["69.1"],
@@ -615,8 +610,8 @@ _SECTION_5 = (
         "Therefore, by formula (1), at least two chips fill a channel.",
         "Section 5.2",
         "2 chips",
-        why="The 94% already include two chips, but formula (1) needs the utilization by one chip: applied to 0.94, it "
-        "gives 2; applied to the 47% of one chip, it gives 3. Two chips fill 94% of the channel, three fill all of it.",
+        why="The 94% already include two chips, but formula (1) needs the utilization by one chip: 0.94 gives 2 "
+        "chips, and the 47% of one chip give 3. Two chips fill 94% of the channel, three fill all of it.",
     ),
     Claim("Such a channel needs 17 pins.", "Section 5.2", "17 pins"),
     Claim("Four such channels need 68 pins.", "Section 5.2", "68 pins"),
@@ -681,9 +676,9 @@ def section_5(setting: Setting) -> Exhibit:
         )
 
     caption = (
-        "Share of time in which the channel carries data, by the kind of parallelism: a basic read, b basic write, c "
-        "two-plane write, d interleaved write of two dies, e interleaved two-plane write, f interleaved write to two "
-        "chips, g basic read with the fewest chips that fill the channel, h the same for basic writes. Above: with the "
-        "64 spare bytes of a page, which 72.5 and 69.1% need. Below: without them, at 30 ns, which 94% needs."
+        "Share of time in which the channel carries data: a basic read, b basic write, c two-plane write, d "
+        "interleaved write of two dies, e interleaved two-plane write, f interleaved write to two chips, g and h "
+        "basic reads and writes with the fewest chips that fill the channel. Above with the 64 spare bytes of a page, "
+        "which 72.5 and 69.1% need; below without them, at 30 ns, which 94% needs."
     )
     return Exhibit(pa.Table.from_pylist(rows), draw, findings, caption)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from floatgate._floatgate import __version__
 from floatgate.studies import drawing, workloads
+from floatgate.studies import markdown as documentation
+from floatgate.studies.markdown import SIGNS
 from floatgate.studies.study import RULES
 
 if TYPE_CHECKING:
@@ -17,9 +19,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from floatgate.studies.study import Entry, Exhibit, Finding, Setting, Study
-
-#: Verdicts with signs, which are distinguishable without color.
-_SIGNS = {"agrees": "✓ agrees", "agrees in direction": "≈ in direction", "disagrees": "✗ disagrees"}
 
 _STYLE = """
 :root{color-scheme:light dark;--line:#8886}
@@ -63,7 +62,7 @@ class Report:
     def counts(self) -> dict[str, int]:
         """Count the verdicts."""
         findings = [finding for part in self.parts for finding in part.exhibit.findings]
-        return {verdict: sum(finding.verdict == verdict for finding in findings) for verdict in _SIGNS}
+        return {verdict: sum(finding.verdict == verdict for finding in findings) for verdict in SIGNS}
 
 
 def html(report: Report) -> str:
@@ -77,19 +76,9 @@ def html(report: Report) -> str:
     )
 
 
-def markdown(report: Report) -> tuple[str, dict[str, str]]:
-    """Return the documentation page, Markdown with HTML tables, and its figures by name."""
-    names = {part.entry.key: f"{report.study.name}-{part.entry.key}.svg" for part in report.parts}
-    figures = [
-        f'<figure><img src="{names[part.entry.key]}" alt="{escape(part.entry.title)}" style="background:#fff">'
-        for part in report.parts
-    ]
-    body = _body(report, figures)
-    # The page is wide, and its headings are not useful in a table of contents.
-    note = "---\nhide:\n  - toc\n---\n\n<!-- Written by `make studies`: changes made here are lost. -->\n\n"
-    note += f"# {report.study.name}: "
-    files = {names[part.entry.key]: part.svg for part in report.parts}
-    return f"{note}{report.study.title}\n\n{body}", files
+def markdown(report: Report) -> dict[str, str]:
+    """Return the files of the documentation by their paths: the page in Markdown, its figures and its data."""
+    return documentation.pages(report, _workload_rows(report))
 
 
 def exhibit(shown: Exhibit) -> str:
@@ -148,7 +137,7 @@ def _summary(report: Report) -> str:
             part.repeats[variant][index].verdict for part in report.parts for index in range(len(part.exhibit.findings))
         ]
         text += f"<p>{escape(variant).capitalize()}: "
-        text += ", ".join(f"{found.count(verdict)} {verdict}" for verdict in _SIGNS) + ".</p>\n"
+        text += ", ".join(f"{found.count(verdict)} {verdict}" for verdict in SIGNS) + ".</p>\n"
     return f"{text}{_table(head, rows)}"
 
 
@@ -168,7 +157,8 @@ def needs(finding: Finding, others: Mapping[str, Finding]) -> str:
 
 
 def _verdict(finding: Finding) -> str:
-    return f'<span class="v {finding.verdict.split()[-1]}" style="white-space:nowrap">{_SIGNS[finding.verdict]}</span>'
+    short = finding.verdict.removeprefix("agrees ")
+    return f'<span class="v {short.split()[-1]}">{SIGNS[finding.verdict]} {short}</span>'
 
 
 def _claims(findings: Sequence[Finding], repeats: dict[str, list[Finding]]) -> str:
@@ -203,6 +193,14 @@ def _workloads(report: Report) -> str:
     """Return the moments of the paper's and the generated workloads."""
     import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
 
+    text = (
+        f"Workloads: {report.setting.requests:,} requests each. Results are means over {len(report.setting.seeds)} "
+        f"random sequences, whose range the bars show; variants have one sequence. {workloads.ABOUT}"
+    )
+    return f"<p>{escape(text)}</p>\n{_data(pa.Table.from_pylist(_workload_rows(report)))}"
+
+
+def _workload_rows(report: Report) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for name in report.study.workloads:
         moments = workloads.TABLE_1[name]
@@ -213,22 +211,7 @@ def _workloads(report: Report) -> str:
             row[f"{label}: paper"] = getattr(moments, key)
             row[f"{label}: ours"] = None if got is None else got[key]
         rows.append(row)
-    text = (
-        f"Workloads: real traces if available, otherwise generated with the moments of hu2011, Table 1, "
-        f"{report.setting.requests:,} requests each. Values are means over {len(report.setting.seeds)} random "
-        f"sequences, whose "
-        "range the bars show; variants have one sequence. All figures use the same workloads. They were changed once, "
-        "after trial runs whose verdicts had been seen, and in which garbage collection found only invalid blocks. "
-        "Footprint: "
-        f"{workloads.FOOTPRINT >> 20} MiB. Regions of {workloads.REGION >> 10} KiB: the region of rank k gets a "
-        f"share ~ k^-{workloads.LOCALITY:g}. {workloads.SEQUENTIAL:.0%} of the requests continue where the previous "
-        f"one ended. "
-        f"Intervals are exponential, in the variants between batches whose requests are {workloads.BATCH_GAP_US} us "
-        "apart. Sizes are geometric: the share printed in the paper consists of multiples of 4 KiB at aligned "
-        "addresses, and the others of sectors at any sector. The table prints all intervals in ms, but those of the "
-        "last four are us (only then is a cut of the Develop trace 300 s long)."
-    )
-    return f"<p>{escape(text)}</p>\n{_data(pa.Table.from_pylist(rows))}"
+    return rows
 
 
 _MOMENTS = {"read_kib": "read KiB", "write_kib": "write KiB", "read_share": "reads", "interval_us": "interval us"}

@@ -33,16 +33,19 @@ SAME = 0.02
 
 #: Rules for verdicts, for the pages.
 RULES = (
-    f"A claim that one thing is better than another under all workloads *agrees* if no workload contradicts it by more "
-    f"than {EQUAL:.0%} and most show it by more than that. It *agrees in direction* if the geometric mean over the "
-    f"workloads shows it by more than that. Otherwise it *disagrees*. A number is compared by its effect, which is its "
-    f"difference from the value without an effect: 0.05 for 1.05 times as long. It *agrees* if the effect is more than "
-    f"{EQUAL:.0%}, on the same side as the published one, and within {CLOSE:.0%} of it. It is *in direction* if it is "
-    "on the same side and not ten times smaller or larger. Otherwise it *disagrees*. Values that are claimed to be "
-    f"equal agree within {SAME:.0%}, or within the share that the claim states. The rules were fixed before the first "
-    "run, and made stricter twice: at first, an effect of any size was enough, and later, ratios were compared instead "
-    "of effects, so that 1.16 times as long agreed with 1.05."
+    "A claim that one thing is better than another, under all workloads or those that it names, *agrees* if no "
+    f"workload contradicts it by more than {EQUAL:.0%} and most show it by more than {EQUAL:.0%}. It agrees *in "
+    f"direction* if the geometric mean over the workloads shows it by more than {EQUAL:.0%}. Numbers are compared by "
+    "their effect, the difference from the value without an effect: 0.05 for 1.05 times as long. A number agrees if "
+    f"its effect is above {EQUAL:.0%}, has the sign of the published effect, and is within {CLOSE:.0%} of it. It "
+    "agrees in direction if the sign is the same and the effects differ by less than a factor of ten. A published "
+    f"effect of at most {EQUAL:.0%} is none, and agrees within {SAME:.0%}. Values that are claimed to be equal agree "
+    f"within {SAME:.0%}, or within the share that the claim states. The rules were fixed before the first run, and "
+    "made stricter twice: at first, an effect of any size was enough. Later, ratios were compared instead of effects, "
+    "so that 1.16 times as long agreed with 1.05."
 )
+#: A result of more words is not shown in tables.
+_SHORT = 4
 
 #: Variants for which each verdict is repeated. Each changes one parameter of the setting.
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -84,6 +87,8 @@ class Finding:
     claim: Claim
     verdict: Verdict
     ours: str
+    #: The result in a word or two, for tables, in the unit of the published number. Empty if there is no such form.
+    short: str = ""
 
 
 def better(claim: Claim, pairs: Mapping[str, tuple[float, float]]) -> Finding:
@@ -102,7 +107,9 @@ def better(claim: Claim, pairs: Mapping[str, tuple[float, float]]) -> Finding:
         verdict: Verdict = "agrees"
     else:
         verdict = "agrees in direction" if mean > 1 + EQUAL else "disagrees"
-    return Finding(claim, verdict, _spread(ratios, mean, f"better in {len(shown)} of {len(ratios)}"))
+    return Finding(
+        claim, verdict, _spread(ratios, mean, f"better in {len(shown)} of {len(ratios)}"), f"{_round(mean)}x"
+    )
 
 
 def equal(claim: Claim, pairs: Mapping[str, tuple[float, float]], within: float = SAME) -> Finding:
@@ -123,7 +130,7 @@ def equal(claim: Claim, pairs: Mapping[str, tuple[float, float]], within: float 
         verdict = "agrees"
     elif abs(mean - 1) <= within:
         verdict = "agrees in direction"
-    return Finding(claim, verdict, _spread(ratios, mean, f"equal in {same} of {len(ratios)}"))
+    return Finding(claim, verdict, _spread(ratios, mean, f"equal in {same} of {len(ratios)}"), f"{_round(mean)}x")
 
 
 def number(claim: Claim, ours: float, published: float, *, neutral: float = 1.0, unit: str = "") -> Finding:
@@ -141,12 +148,25 @@ def number(claim: Claim, ours: float, published: float, *, neutral: float = 1.0,
         verdict = "agrees in direction"
     what = "effect " if neutral else ""
     off = f", {what}{effect / expected - 1:+.0%}" if expected else ""
-    return Finding(claim, verdict, f"{ours:.3g}{unit} (paper {published:.4g}{unit}{off})")
+    if not neutral and not unit and claim.published.endswith("%"):
+        short = f"{_round(100 * ours)}%"
+    else:
+        # A separate unit is in the next column.
+        is_known = unit.startswith(" ") and claim.published.endswith(unit)
+        short = _round(ours) + ("" if is_known else unit)
+    return Finding(claim, verdict, f"{ours:.3g}{unit} (paper {published:.4g}{unit}{off})", short)
 
 
 def holds(claim: Claim, true: bool, ours: str, *, nearly: bool = False) -> Finding:
     """Check a claim that is true, nearly true, or false."""
-    return Finding(claim, "agrees" if true else "agrees in direction" if nearly else "disagrees", ours)
+    verdict: Verdict = "agrees" if true else "agrees in direction" if nearly else "disagrees"
+    return Finding(claim, verdict, ours, ours if len(ours.split()) <= _SHORT else "")
+
+
+def _round(value: float) -> str:
+    """Format a number with three significant digits, without a positive exponent."""
+    text = f"{value:.3g}"
+    return f"{float(text):,.0f}" if "e+" in text else text
 
 
 def _ratio(small: float, large: float) -> float:
@@ -314,6 +334,10 @@ class Study:
         Names of the workloads in :mod:`floatgate.studies.workloads`.
     variants
         Names of the :data:`VARIANTS` for which verdicts are repeated.
+    reasons
+        Reasons of several studies for unmet claims, by a short name.
+    reasons_page
+        The study whose documentation page has them. Default: this one.
     """
 
     def __init__(
@@ -325,6 +349,8 @@ class Study:
         workloads: Sequence[str],
         *,
         variants: Sequence[str] = STANDARD,
+        reasons: Mapping[str, str] | None = None,
+        reasons_page: str = "",
     ) -> None:
         self.variants = tuple(variants)
         self.name = name
@@ -332,6 +358,8 @@ class Study:
         self.citation = citation
         self.about = list(about)
         self.workloads = list(workloads)
+        self.reasons = dict(reasons or {})
+        self.reasons_page = reasons_page or name
         self.entries: dict[str, Entry] = {}
 
     def exhibit(self, key: str, title: str) -> Callable[[Callable[[Setting], Exhibit]], _Function]:

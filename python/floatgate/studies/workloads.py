@@ -34,6 +34,17 @@ BATCH_GAP_US = 20
 #: Number of requests of a workload, and in a quick study.
 REQUESTS = 100_000
 QUICK_REQUESTS = 1_500
+#: How workloads are generated, for the pages. docs/studies/index.md has it, too.
+ABOUT = (
+    "Real traces are replayed if available. Otherwise, workloads are generated with the moments of hu2011, Table 1, "
+    f"over {FOOTPRINT >> 20} MiB. The region of {REGION >> 10} KiB of rank k gets a share ~ k^-{LOCALITY:g}. "
+    f"{SEQUENTIAL:.0%} of the requests continue where the previous one ended. Intervals are exponential; in batches, "
+    f"requests are {BATCH_GAP_US} us apart. Sizes are geometric: the share printed in the paper are multiples of 4 KiB "
+    "at aligned addresses, and the others are sectors at any address. The table prints all intervals in ms, but those "
+    "of the last four are us, because a cut of the Develop trace is 300 s long. All figures use the same workloads. "
+    "They were changed once, after trial runs whose verdicts had been seen, and in which garbage collection found only "
+    "invalid blocks."
+)
 #: Maximum size of a request, in bytes.
 LARGEST = 1 << 20
 #: Seed of all random numbers.
