@@ -492,7 +492,7 @@ WHY = {
     "request waits, so the gain does not show; with first come, first served, MSN gains 4%. At twice the footprint, "
     "basic commands fill the channel under MSN and Ex, and writes queue for minutes. Pages that these writes will "
     "replace stay valid: a victim has 44 valid pages instead of 33 (MSN), and basic commands erase more.",
-    "sooner": "As in *copy-back wise*: at twice the footprint, writes queue for minutes with basic commands, victims "
+    "sooner": "As in 'copy-back wise': at twice the footprint, writes queue for minutes with basic commands, victims "
     "are fuller, and basic commands erase more; with static allocation under Ex, less.",
     "multi-plane": "Two pages take 2 X + tPROG = 302 us as one two-plane write, and also as two writes to idle chips. "
     "A two-plane write gains only if chips are scarce, and ours are mostly idle. Its cost remains: 3 to 5% more pages "
@@ -515,7 +515,7 @@ WHY = {
     "in batches the channel is scarce, so orders differ by 1 to 3%. docs/model/parallelism.md has higher loads.",
     "even": "The layout of the data that are read decides. Here it is that of the allocation: with chip first, a read "
     "of eight pages uses one channel and takes 430 instead of 71 us. hu2013, Section 4.2, lays data out evenly over "
-    "all chips, as in the next line.",
+    "all chips, as in the next claim.",
     "planes first": "Requests of Ex put two pages on some channels. S2 sends the second page to another chip, other "
     "orders to the same chip, where it waits unless the command combines both. Writes wait for dies for 8 us with S2, "
     "16 with S6, 26 and 28 with S3 and S5 (latency breakdown). Blind multi-plane writes also waste 90,000 pages for "

@@ -440,7 +440,7 @@ def polled(ssd: str, *, switch: float, holds_transfers: bool, requests: int = 10
 
 _FIGURE_9 = {
     name: Claim(
-        f"10% and less than 3%: {name}.",
+        f"Gains of channels: {name}.",
         "Section IV-C, Figure 9",
         "10%, < 3%",
         why=_NO_CHANNELS,
@@ -516,7 +516,7 @@ _KINDS = {
 }
 _AGED = {
     kind: Claim(
-        f"10% and less than 3%: switches of {kind}.",
+        f"Gains of channels: switches of {kind}.",
         "Section IV-C, Figure 9",
         "10%, < 3%",
         why=_ONLY_C,
