@@ -452,7 +452,7 @@ def test_a_markdown_page_has_verdicts_reasons_and_data():
     assert files["name/figure-1.csv"] == 'x,y\n1.235,"a, b"\n,c\n'
     text = files["name.md"]
     assert "|Claim|Paper|Ours|Verdict|2x|Why|" in text
-    assert "|a \\< b \\| c|2x|1.5x|≈|✗|[1](#reasons)|" in text
+    assert "|a &lt; b \\| c|2x|1.5x|≈|✗|[1](#reasons)|" in text
     assert "|d||||✗|[slow-one](#why-slow-one)|".replace("||||", "|||✓|") in text
     assert "|2x: twice the footprint|0|0|2|" in text
     assert "1. because" in text

@@ -185,5 +185,5 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Keep characters of a plain text from being taken as Markdown. Links and code stay."""
-    return re.sub(r"(?<!\w)([*_<])|([*_<])(?!\w)", r"\\\g<0>", text)
+    """Keep characters of a plain text from being taken as Markdown or HTML."""
+    return re.sub(r"(?<!\w)[*_]|[*_](?!\w)", r"\\\g<0>", text).replace("<", "&lt;")
