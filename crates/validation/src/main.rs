@@ -35,6 +35,7 @@ fn main() -> Result<ExitCode> {
     }
     record::write(&root, &results)?;
     std::fs::write(root.join(page::PATH), page::page(&root, &groups, &results)?)?;
+    std::fs::write(root.join(page::COMMANDS), page::commands(&root, &groups)?)?;
     faults.iter().for_each(|fault| eprintln!("{fault}"));
     Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -11,6 +11,9 @@ use crate::record::{self, Results};
 /// Path of the page, relative to the root of the repository.
 pub const PATH: &str = "docs/validation.md";
 
+/// Path of the file with the commands, relative to the root of the repository.
+pub const COMMANDS: &str = "validation/commands.sh";
+
 /// Comparison of one value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
@@ -86,41 +89,55 @@ pub fn page(root: &Path, groups: &[Group], results: &Results) -> Result<String> 
         let link = anchor(title);
         writeln!(
             overview,
-            "| [{title}](#{link}) | {} | {} | {differ} | {} |",
+            "|[{title}](#{link})|{}|{}|{differ}|{}|",
             judged.len(),
             percent(worst),
             group.missing.len()
         )?;
-        section(root, group, &all, &mut sections)?;
+        section(group, &all, &mut sections)?;
     }
     Ok(format!("{INTRODUCTION}\n{overview}{sections}"))
+}
+
+/// Returns the text of the file with the commands that give the values of the page.
+pub fn commands(root: &Path, groups: &[Group]) -> Result<String> {
+    let mut text =
+        "# Commands of docs/validation.md. Written by `make validate`: changes made here are lost.\n".to_owned();
+    for group in groups {
+        writeln!(text, "\n## {}", group.title)?;
+        for case in &group.cases {
+            // Line breaks between jobs do not change them.
+            let command = group.run(root, case)?.command().replace(" ; ", " ;\n    ");
+            writeln!(text, "\n# {}\n{command}", case.name)?;
+        }
+    }
+    Ok(text)
 }
 
 const INTRODUCTION: &str = "# Validation
 
 <!-- Written by `make validate` from validation/*.toml: changes made here are lost. -->
 
-This page compares Floatgate with papers, closed forms and other simulators, for the same device and workload. The
-cases are files in [validation/](../validation). `make validate` runs all cases and writes this page. `make test` runs
-the quick cases, and fails if a result differs from the one recorded here or exceeds its tolerance. Runs are
-deterministic: the commands below give these values to the last digit on every machine.
+This page compares Floatgate with papers, closed forms and other simulators, for the same device and workload.
+`make validate` runs the cases of [validation/](../validation) and writes this page. `make test` runs the quick ones. Both
+fail if a deviation is not allowed. [validation/commands.sh](../validation/commands.sh) has the commands, which give these
+values to the last digit on every machine.
 
-*Deviation* is (Floatgate - source) / source. If *allowed* is \"differs\", the two are known to differ for the reason in
-the notes. Each section also lists values of its source that Floatgate does not reproduce.
+*Deviation* is (Floatgate - source) / source. *Differs* marks a known difference, which the notes explain.
 
-| Source | Values that agree | Largest deviation | Values that differ | Not reproduced |
+|Source|Values that agree|Largest deviation|Values that differ|Not reproduced|
 |---|--:|--:|--:|--:|";
 
-fn section(root: &Path, group: &Group, rows: &[Vec<Row>], out: &mut String) -> Result<()> {
+fn section(group: &Group, rows: &[Vec<Row>], out: &mut String) -> Result<()> {
     writeln!(out, "\n## {}\n\n*{}*\n\n{}\n", group.title, group.source.trim(), group.text.trim())?;
-    writeln!(out, "| Case | Value | Source | From | Floatgate | Deviation | Allowed |\n|---|---|--:|---|--:|--:|--:|")?;
+    writeln!(out, "|Case|Value|Source|From|Floatgate|Deviation|Allowed|\n|---|---|--:|---|--:|--:|--:|")?;
     for (case, rows) in group.cases.iter().zip(rows) {
         for (position, (row, expected)) in rows.iter().zip(&case.expect).enumerate() {
             let name = if position == 0 { case.name.as_str() } else { "" };
             let allowed = row.tolerance.map_or("differs".to_owned(), percent);
             let (theirs, ours, off) = (number(row.theirs), number(row.ours), signed(row.deviation()));
             let (what, from) = (&expected.what, &expected.from);
-            writeln!(out, "| {name} | {what} | {theirs} | {from} | {ours} | {off} | {allowed} |")?;
+            writeln!(out, "|{name}|{what}|{theirs}|{from}|{ours}|{off}|{allowed}|")?;
         }
     }
     let notes: Vec<&Case> = group.cases.iter().filter(|case| !case.note.is_empty()).collect();
@@ -136,13 +153,6 @@ fn section(root: &Path, group: &Group, rows: &[Vec<Row>], out: &mut String) -> R
     for missing in &group.missing {
         writeln!(out, "* **{}**: {}", missing.what, missing.why.trim().replace('\n', "\n  "))?;
     }
-    writeln!(out, "\n<details><summary>Commands</summary>\n\n```sh")?;
-    for case in &group.cases {
-        // Line breaks between jobs do not change them.
-        let command = group.run(root, case)?.command().replace(" ; ", " ;\n    ");
-        writeln!(out, "# {}\n{command}", case.name)?;
-    }
-    writeln!(out, "```\n\n</details>")?;
     Ok(())
 }
 
@@ -166,12 +176,12 @@ fn number(value: f64) -> String {
 
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    if percent > 0.0 && percent < 0.01 { format!("{percent:.3} %") } else { format!("{percent:.2} %") }
+    if percent > 0.0 && percent < 0.01 { format!("{percent:.3}%") } else { format!("{percent:.2}%") }
 }
 
 fn signed(share: f64) -> String {
     // A deviation that rounds to 0 has no sign.
-    if (share * 1e4).abs() < 0.5 { "0.00 %".to_owned() } else { format!("{:+.2} %", share * 100.0) }
+    if (share * 1e4).abs() < 0.5 { "0.00%".to_owned() } else { format!("{:+.2}%", share * 100.0) }
 }
 
 #[cfg(test)]
@@ -184,7 +194,7 @@ mod tests {
             [130.6, 61_255.741, 0.725_274_7, 2.0, 1e7].map(number),
             ["130.6", "61255.7", "0.72527", "2", "10000000"]
         );
-        assert_eq!([0.000_04, -0.0123, 0.1].map(signed), ["0.00 %", "-1.23 %", "+10.00 %"]);
+        assert_eq!([0.000_04, -0.0123, 0.1].map(signed), ["0.00%", "-1.23%", "+10.00%"]);
         assert_eq!(anchor("Hu et al. 2013, Section 5.1"), "hu-et-al-2013-section-51");
     }
 
@@ -192,7 +202,7 @@ mod tests {
     fn a_deviation_above_the_tolerance_is_an_error() {
         let row = |ours, tolerance| Row { name: "x".into(), theirs: 100.0, ours, tolerance };
         assert_eq!(row(101.0, Some(0.01)).fault(), None);
-        assert_eq!(row(101.1, Some(0.01)).fault().unwrap(), "x: 101.1, expected 100: deviation 1.10 %, allowed 1.00 %");
+        assert_eq!(row(101.1, Some(0.01)).fault().unwrap(), "x: 101.1, expected 100: deviation 1.10%, allowed 1.00%");
         assert!(row(f64::NAN, Some(0.01)).fault().is_some());
         assert_eq!(row(150.0, None).fault(), None);
     }

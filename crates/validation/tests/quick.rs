@@ -24,14 +24,18 @@ fn results_are_recorded_within_tolerance_and_on_the_page() {
     }
     if blessed() {
         record::write(&root, &results).unwrap();
-        std::fs::write(root.join(page::PATH), page::page(&root, &groups, &results).unwrap()).unwrap();
     }
-    let written = std::fs::read_to_string(root.join(page::PATH)).unwrap();
-    assert!(
-        written == page::page(&root, &groups, &results).unwrap(),
-        "{} is outdated: run `make validate`",
-        page::PATH
-    );
+    let texts = [
+        (page::PATH, page::page(&root, &groups, &results).unwrap()),
+        (page::COMMANDS, page::commands(&root, &groups).unwrap()),
+    ];
+    for (path, text) in texts {
+        if blessed() {
+            std::fs::write(root.join(path), &text).unwrap();
+        }
+        let written = std::fs::read_to_string(root.join(path)).unwrap();
+        assert!(written == text, "{path} is outdated: run `make validate`");
+    }
     let cases = groups.iter().flat_map(|group| group.cases.iter().map(move |case| (group, case)));
     let rows = cases.clone().flat_map(|(group, case)| page::rows(&root, group, case, &results).unwrap());
     let faults: Vec<String> = rows.filter_map(|row| row.fault()).collect();
