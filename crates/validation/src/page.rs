@@ -12,7 +12,7 @@ use crate::record::{self, Results};
 pub const PATH: &str = "docs/validation.md";
 
 /// Path of the file with the commands, relative to the root of the repository.
-pub const COMMANDS: &str = "validation/commands.sh";
+pub const COMMANDS: &str = "validation/commands.txt";
 
 /// Comparison of one value.
 #[derive(Clone, Debug, PartialEq)]
@@ -120,7 +120,7 @@ const INTRODUCTION: &str = "# Validation
 
 This page compares Floatgate with papers, closed forms and other simulators, for the same device and workload.
 `make validate` runs the cases of [validation/](../validation) and writes this page. `make test` runs the quick ones. Both
-fail if a deviation is not allowed. [validation/commands.sh](../validation/commands.sh) has the commands, which give these
+fail if a deviation is not allowed. [validation/commands.txt](../validation/commands.txt) has the commands, which give these
 values to the last digit on every machine.
 
 *Deviation* is (Floatgate - source) / source. *Differs* marks a known difference, which the notes explain.

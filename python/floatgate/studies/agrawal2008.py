@@ -68,7 +68,7 @@ STUDY = Study(
     "N. Agrawal, V. Prabhakaran, T. Wobber, J. D. Davis, M. Manasse, R. Panigrahy, USENIX ATC 2008",
     [
         "Device: the built-in agrawal2008, the baseline of Section 4.3: 8 packages with a channel each, 2 dies of 4 "
-        "planes of 2048 blocks, 15% over-provisioning. A pool is a plane, of which 5% of the blocks stay free; in the "
+        "planes of 2048 blocks, 15% over-provisioning. A pool is a plane, with 5% of its blocks kept free; in the "
         "paper, and in some rows of Tables 3, 5 and 6, it is a package. SSDs start full (Section 3.2). Workloads are "
         "as long as the SSD is large.",
         "TPC-C: 6.8 million events in 30 minutes on 6 SSDs are 630 per second and SSD, but Section 4.3 has 300. The "
@@ -883,7 +883,7 @@ def table_5(setting: Setting) -> Exhibit:
         "Victims per package, relative to a full-size SSD. A victim takes 1.5 ms for the erase, and 436.2 us per "
         "valid page (25 + 2 x 105.6 + 200), or 225 us with copy-back. The paper's times are those of 19.2 valid pages "
         "with transfers of 100 us, as in its text, or of 18.7 with the 105.6 us of Table 3. From a full SSD, 6.8 "
-        "million events of TPC-C fill the free space just once, so few blocks are collected; at 300 IOPS none is."
+        "million events of TPC-C fill the free space just once, and few blocks are collected; at 300 IOPS none is."
     )
     shown = [row | {"row": row["workload"].removeprefix("TPC-C, ")} for row in rows if row["copies"] == "inter-plane"]
 
@@ -1408,7 +1408,7 @@ def section_5_2(setting: Setting) -> Exhibit:
     )  # fmt: skip
     findings.append(better(_SECTION_5_2[3], {"efficiency": (rows[-2]["efficiency"], rows[-1]["efficiency"])}))
     caption = (
-        "Uniform writes of 4 KiB in steady state, and writes of which 80% go to a fifth of the addresses, without and "
+        "Uniform writes of 4 KiB in steady state, and writes with 80% to a fifth of the addresses, without and "
         "with hints that separate this fifth. The closed forms use the effective spare factor, without free and open "
         "blocks: the factor itself for a random victim, and FIFO (Desnoyers 2014) for greedy, which is slightly "
         "better."

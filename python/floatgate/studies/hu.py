@@ -464,8 +464,7 @@ WHY = {
     "the second page of a request to the same chip gains only if the command combines both pages; otherwise the page "
     "waits for the chip. Multi-plane commands need equal addresses. Interleaving does not, and S4 is within 3% of S2.",
     "one channel": "Under Fin1 and Fin2, most reads have one or two pages, and the counts match the paper. Reads of "
-    "the other workloads have so many pages that each channel has several of them with either allocation, so "
-    "scattering adds little.",
+    "the other workloads have several pages per channel with either allocation, so scattering adds little.",
     "page": "Two pages of 2 KiB take 51 + 200 us on two channels; one page of 4 KiB takes 102 + 200 us. While chips "
     "are mostly idle, the smallest page is fastest. SSDsim also prefers 2 KiB to 4 and 8 KiB with these traces. "
     "Larger pages need fewer programs, which matters if chips are busy: in batches of 32, 4 KiB are best under Ex, "
@@ -517,9 +516,9 @@ WHY = {
     "of eight pages uses one channel and takes 430 instead of 71 us. hu2013, Section 4.2, lays data out evenly over "
     "all chips, as in the next claim.",
     "planes first": "Requests of Ex put two pages on some channels. S2 sends the second page to another chip, other "
-    "orders to the same chip, where it waits unless the command combines both. Writes wait for dies for 8 us with S2, "
-    "16 with S6, 26 and 28 with S3 and S5 (latency breakdown). Blind multi-plane writes also waste 90,000 pages for "
-    "511,000 written.",
+    "orders to the same chip, and it waits there unless the command combines both. Writes wait for dies for 8 us with "
+    "S2, 16 with S6, 26 and 28 with S3 and S5 (latency breakdown). Blind multi-plane writes also waste 90,000 pages "
+    "for 511,000 written.",
     "order": "Under the real workloads, all orders except S1 differ by fractions of a percent: S2 and S4 are the "
     "best, S6 is within half a percent of them, and equal in batches of 32.",
     "synthetic": "The table has '30us (75%)' and does not say what the share refers to. Syn1 and Syn2 request 546 "

@@ -55,7 +55,7 @@ STUDY = Study(
         "write. Static and dynamic allocation in the order channel, die, package.",
         "The paper describes its patterns only in words. Here data are continuous in requests of "
         f"{REQUEST_PAGES} pages of 4 KiB over {REGION_MIB} MiB, and are written first, then read. A: {CALM} requests "
-        f"per second, each of which ends before the next. B: the same, and in between, {MODIFIED:.1%} of the pages "
+        f"per second, which do not overlap. B: the same, and in between, {MODIFIED:.1%} of the pages "
         f"are modified one by one. C: Poisson arrivals keep the dies busy for {LOAD:.0%} of the time, in {STREAMS} "
         "concurrent streams, because the paper mentions dies that other operations occupy. Our first reading of C, "
         "with one stream, is shown as well. D: as C, with single pages at random addresses of written data. Means of "
@@ -370,7 +370,7 @@ def penalty_of_reads(setting: Setting) -> Exhibit:
         )
 
     caption = (
-        f"Reads of {REQUEST_PAGES} pages, some of which were modified. Dashed: the paper's 'almost 1.5 times'. A read "
+        f"Reads of {REQUEST_PAGES} pages, some of them modified. Dashed: the paper's 'almost 1.5 times'. A read "
         "takes twice as long if the new die of a modified page is one of the 15 dies of the other pages. With one "
         "modified page per read, this affects about every second read."
     )

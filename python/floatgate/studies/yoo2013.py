@@ -171,7 +171,7 @@ _SIXTH = (
 )
 _PAGE_TIME = (
     "With 24 pages per request on average, writing a page takes 0.284 and 0.790 ms. With one log block, it takes 0.98 "
-    "ms; with eight, an eighth of that."
+    "ms; with eight, an eighth."
 )
 _MERGE_TIME = (
     "A full block has 256 copies of 1.1 ms, 285 ms. FAST merges 3.0 logical blocks per random log block; LAST has "
