@@ -17,7 +17,7 @@ const STARTS: [&str; 5] = [
 /// Regular expressions of a construction, and of the text after it with which it is good English. Then the limits on
 /// the number of lines in comments and in Markdown.
 const CONSTRUCTIONS: [(&str, &str, [usize; 2]); 18] = [
-    (r"[.;:] (What|Where|Whether|Of|Who) [a-z]", "^$", [3, 1]),
+    (r"[.;:] (What|Where|Whether|Of|Who) [a-z]", "^$", [3, 0]),
     (r"\b[Ww]here (it|that|they|there|no|nothing|some|one|all|not)\b", "^$", [3, 0]),
     (r"\bof (that|those|which|whom|what)\b", "^$", [22, 0]),
     (r"\b(is|are|was|were) told\b|\btells? (of|how|what|which|whether|that|apart)\b", "^$", [1, 0]),
