@@ -1,5 +1,6 @@
 //! Replay loop: submits the requests of sources to an SSD, and collects the results.
 
+mod ahead;
 mod feed;
 mod watchdog;
 
@@ -309,30 +310,27 @@ struct Seen {
 }
 
 impl Seen {
-    /// Records a completion. Inlined, so that a run without breakdowns does not test for them.
+    /// Records a completion.
     #[inline(always)]
     fn record(
         &mut self,
-        feeds: &mut [Feed],
-        now: Time,
+        feeds: &[Feed],
         completion: &Completion,
         breakdown: Option<&Breakdown>,
         watcher: &mut dyn Watcher,
     ) -> Result<(), RunError> {
-        self.completed += 1;
-        let feed = &mut feeds[self.feed_of[usize::from(completion.request.stream)]];
-        feed.completed(completion.finish, now);
-        if completion.finish >= feed.measure_from {
-            self.results.record(completion, breakdown);
-            if completion.request.tag < self.measured_from_tag {
-                self.results.carried_over(completion);
-            }
-            if let (Some(breakdown), Some(profile)) = (breakdown, &mut self.profile) {
-                profile.completed(completion.request.operation, breakdown);
-            }
-            watcher.completed(completion, breakdown).map_err(RunError::Observer)?;
+        let feed = &feeds[self.feed_of[usize::from(completion.request.stream)]];
+        if completion.finish < feed.measure_from {
+            return Ok(());
         }
-        Ok(())
+        self.results.record(completion, breakdown);
+        if completion.request.tag < self.measured_from_tag {
+            self.results.carried_over(completion);
+        }
+        if let (Some(breakdown), Some(profile)) = (breakdown, &mut self.profile) {
+            profile.completed(completion.request.operation, breakdown);
+        }
+        watcher.completed(completion, breakdown).map_err(RunError::Observer)
     }
 }
 
@@ -367,6 +365,9 @@ struct Runner<'a, S: ?Sized> {
     /// Number of samples so far.
     samples: u64,
 }
+
+/// Number of completions that are recorded together.
+const BATCH: usize = 256;
 
 /// Work of requests between two progress reports.
 const PROGRESS_EVERY: u64 = 16_384;
@@ -463,6 +464,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
                 next_report = self.work + PROGRESS_EVERY;
                 moved = self.check_moves(moved)?;
                 self.check_policies()?;
+                self.settle(watcher)?;
                 self.report(self.ssd.now(), watcher);
                 submission = self.next_time();
             }
@@ -542,6 +544,9 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
             return None;
         }
         let now = self.ssd.now();
+        if let [feed] = self.feeds.as_slice() {
+            return Some((feed.next_time(now)?, 0));
+        }
         let times = self.feeds.iter().enumerate().filter_map(|(index, feed)| Some((feed.next_time(now)?, index)));
         times.min()
     }
@@ -612,28 +617,31 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         Ok(any)
     }
 
+    /// Takes the completions since the last call, and notifies their feeds.
     #[inline(never)]
     fn record(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        let first = self.completions.len();
         self.ssd.take_completions(&mut self.completions);
         if self.ssd.attributes() {
-            return self.record_with_breakdowns(watcher);
+            self.ssd.take_breakdowns(&mut self.breakdowns);
         }
         let now = self.ssd.now();
         self.count_outstanding(now);
-        for completion in &self.completions {
-            self.seen.record(&mut self.feeds, now, completion, None, watcher)?;
+        self.seen.completed += (self.completions.len() - first) as u64;
+        for completion in &self.completions[first..] {
+            let feed = &mut self.feeds[self.seen.feed_of[usize::from(completion.request.stream)]];
+            feed.completed(completion.finish, now);
         }
-        self.completions.clear();
-        Ok(())
+        if self.completions.len() >= BATCH || self.wants_slices { self.settle(watcher) } else { Ok(()) }
     }
 
+    /// Records the completions that were taken: in batches, but before each sample and before the measured part starts
+    /// or ends.
     #[inline(never)]
-    fn record_with_breakdowns(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
-        self.ssd.take_breakdowns(&mut self.breakdowns);
-        let now = self.ssd.now();
-        self.count_outstanding(now);
-        for (completion, breakdown) in self.completions.iter().zip(&self.breakdowns) {
-            self.seen.record(&mut self.feeds, now, completion, Some(breakdown), watcher)?;
+    fn settle(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        let mut breakdowns = self.breakdowns.iter();
+        for completion in &self.completions {
+            self.seen.record(&self.feeds, completion, breakdowns.next(), watcher)?;
         }
         self.completions.clear();
         self.breakdowns.clear();
@@ -661,6 +669,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         }
         self.advance_to(until.min(self.measure_from), watcher)?;
         if self.ssd.now() >= self.measure_from {
+            self.settle(watcher)?;
             self.measuring = true;
             self.seen.measured_from_tag = self.submitted;
             self.ssd.reset_times();
@@ -742,6 +751,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         if self.sample_at > at {
             return Ok(());
         }
+        self.settle(watcher)?;
         self.take_sample(at);
         let recorded = watcher.record(&self.sample).map_err(RunError::Observer);
         self.sample_at = watcher.next_sample();
@@ -771,6 +781,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
 
     /// Ends the measured part at the last completion. Later garbage collection is not measured.
     fn end_measuring(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        self.settle(watcher)?;
         let answered = self.seen.results.streams.iter().map(|stream| stream.last).max().unwrap_or(Time::ZERO);
         let end = answered.max(self.ssd.now());
         self.record_last(end, watcher)?;

@@ -42,6 +42,16 @@ pub trait Source {
     /// source, `arrival` is the earliest time at which the request may be issued (0 for no limit).
     fn next_request(&mut self) -> Result<Option<Request>, SourceError>;
 
+    /// Writes the next requests to `into`, which has room for one, and returns their number, or 0 at the end. A source
+    /// that reads from a file writes one, because its [`Source::digest`] covers the requests that it has returned, and
+    /// must not depend on how far a run reads ahead.
+    fn fill(&mut self, into: &mut [Request]) -> Result<usize, SourceError> {
+        Ok(self.next_request()?.map_or(0, |request| {
+            into[0] = request;
+            1
+        }))
+    }
+
     /// Returns the pace at which requests are issued.
     fn pace(&self) -> Pace;
 

@@ -512,7 +512,7 @@ WHY = {
     "in batches of 32, not 20%.",
     "load": "The order of chip, die and plane matters if chips are scarce. Here they are idle most of the time, and "
     "in batches the channel is scarce, so orders differ by 1 to 3%. docs/model/parallelism.md has higher loads.",
-    "even": "The layout of the data that are read decides. Here it is that of the allocation: with chip first, a read "
+    "even": "Reads depend on where their data was laid out. Here the allocation laid it out: with chip first, a read "
     "of eight pages uses one channel and takes 430 instead of 71 us. hu2013, Section 4.2, lays data out evenly over "
     "all chips, as in the next claim.",
     "planes first": "Requests of Ex put two pages on some channels. S2 sends the second page to another chip, other "

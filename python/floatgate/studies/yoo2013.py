@@ -388,7 +388,7 @@ def figure_8(setting: Setting) -> Exhibit:
         ]
         return drawing.bars(*panels)
 
-    caption = "Time of each scenario relative to SSD-A. D and E have another flash chip."
+    caption = "Time of each scenario relative to SSD-A. D and E have a different flash chip."
     return Exhibit(_table(rows), draw, findings, caption)
 
 

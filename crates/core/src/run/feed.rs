@@ -1,21 +1,24 @@
 //! Feed: reads requests from a source, and decides when the next one is issued.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
+use super::ahead::Ahead;
 use crate::sim::request::{Operation, Request};
 use crate::sim::source::{Pace, Source, SourceError};
 use crate::sim::time::Time;
 use crate::ssd::Ssd;
 
-/// Number of requests that are read ahead, so that their map entries are in the processor's cache when they are issued.
+/// Number of requests whose map entries are prefetched before they are issued. At least as many are read ahead.
 const LOOKAHEAD: usize = 16;
 
 /// Source, with its state.
 pub(super) struct Feed<'a> {
     pub(super) source: &'a mut dyn Source,
     stream_base: u16,
-    ahead: VecDeque<Request>,
+    ahead: Ahead,
+    /// Number of requests at the front of `ahead` whose map entries were prefetched.
+    prefetched: usize,
     pub(super) ended: bool,
     pace: Pace,
     outstanding: u32,
@@ -72,7 +75,8 @@ impl<'a> Feed<'a> {
             pace: source.pace(),
             source,
             stream_base,
-            ahead: VecDeque::with_capacity(LOOKAHEAD),
+            ahead: Ahead::new(),
+            prefetched: 0,
             ended: false,
             outstanding: 0,
             free_at: BinaryHeap::new(),
@@ -97,10 +101,11 @@ impl<'a> Feed<'a> {
         self.shift = after(shift, delay)?;
         self.stop_at = self.source.stop_at().map_or(Ok(Time::NEVER), |stop| after(begin, stop))?;
         self.measure_from = after(begin, self.source.measure_from())?;
-        for request in &mut self.ahead {
-            request.arrival = after(request.arrival, self.shift)?;
-        }
-        Ok(())
+        let shift = self.shift;
+        self.ahead.change(|request| {
+            request.arrival = after(request.arrival, shift)?;
+            Ok(())
+        })
     }
 
     /// Returns the time at which the source ended: at its last completion, or at its time limit. `None` if it has not
@@ -114,26 +119,38 @@ impl<'a> Feed<'a> {
         (self.earliest(now)? >= self.stop_at).then(|| last.max(self.stop_at))
     }
 
-    /// Reads requests ahead.
+    /// Reads requests ahead, and prefetches what the next ones need.
+    #[inline]
     pub(super) fn fill<S: Ssd + ?Sized>(&mut self, ssd: &S) -> Result<(), SourceError> {
-        while !self.ended && self.ahead.len() < LOOKAHEAD {
-            match self.source.next_request()? {
-                Some(mut request) => {
-                    request.stream += self.stream_base;
-                    if self.shift > Time::ZERO {
-                        let shifted = request.arrival.0.checked_add(self.shift.0);
-                        let late = "arrivals exceed the limit of 213 days of simulated time; set runtime";
-                        request.arrival = Time(shifted.ok_or_else(|| SourceError(late.to_owned()))?);
-                    }
-                    ssd.prefetch(&request);
-                    self.ahead.push_back(request);
-                    if let Some(halfway) = self.ahead.len().checked_sub(LOOKAHEAD / 2) {
-                        ssd.prefetch_place(&self.ahead[halfway]);
-                    }
-                }
-                None => self.ended = true,
+        while self.ahead.len() < LOOKAHEAD && !self.ended {
+            self.read()?;
+        }
+        while self.prefetched < LOOKAHEAD
+            && let Some(request) = self.ahead.get(self.prefetched)
+        {
+            ssd.prefetch(request);
+            self.prefetched += 1;
+            if let Some(halfway) = self.prefetched.checked_sub(LOOKAHEAD / 2)
+                && let Some(request) = self.ahead.get(halfway)
+            {
+                ssd.prefetch_place(request);
             }
         }
+        Ok(())
+    }
+
+    /// Reads a batch of requests.
+    #[inline(never)]
+    fn read(&mut self) -> Result<(), SourceError> {
+        let (base, shift) = (self.stream_base, self.shift);
+        let more = self.ahead.read(self.source, |request| {
+            request.stream += base;
+            let shifted = request.arrival.0.checked_add(shift.0);
+            let late = "arrivals exceed the limit of 213 days of simulated time; set runtime";
+            request.arrival = Time(shifted.ok_or_else(|| SourceError(late.to_owned()))?);
+            Ok(())
+        })?;
+        self.ended = !more;
         Ok(())
     }
 
@@ -145,7 +162,7 @@ impl<'a> Feed<'a> {
 
     /// Does the same as [`Feed::next_time`], but ignores the time limit of the source.
     fn earliest(&self, now: Time) -> Option<Time> {
-        let arrival = self.ahead.front()?.arrival.max(self.begin?);
+        let arrival = self.ahead.get(0)?.arrival.max(self.begin?);
         let depth = match self.pace {
             Pace::Timed { depth } => depth.unwrap_or(u32::MAX),
             Pace::Depth { depth, .. } | Pace::Batch { depth, .. } => depth,
@@ -175,6 +192,15 @@ impl<'a> Feed<'a> {
         if fresh { Time::ZERO } else { self.free_at.peek().map_or(Time::ZERO, |at| at.0) }
     }
 
+    /// Occupies a position of the depth for a request that is outstanding: one that was never used or is free again, or
+    /// else the one that becomes free first.
+    #[inline]
+    fn occupy_place(&mut self, depth: u32) {
+        if self.outstanding as usize + self.free_at.len() > depth as usize {
+            self.free_at.pop();
+        }
+    }
+
     /// Returns `true` if a request at `at` does not belong to the current batch.
     fn batch_over(&self, at: Time) -> bool {
         let Pace::Batch { requests, span, .. } = self.pace else { return false };
@@ -185,24 +211,31 @@ impl<'a> Feed<'a> {
     /// Removes and returns the next request, which is issued at `now`.
     #[inline]
     pub(super) fn take(&mut self, now: Time) -> Option<Request> {
-        let mut request = self.ahead.pop_front()?;
-        if let Pace::Depth { depth, .. } | Pace::Batch { depth, .. } = self.pace {
-            if self.batch_over(now) {
-                self.batch.issued = 0;
-            }
-            if self.batch.issued == 0 {
-                self.batch.start = now;
-            }
-            self.batch.issued += u32::from(request.operation != Operation::Flush);
-            let fresh = self.outstanding as usize + self.free_at.len() < depth as usize;
-            if !fresh {
-                self.free_at.pop();
-            }
-            request.arrival = now;
-        }
+        let mut request = self.ahead.pop()?;
+        self.prefetched -= 1;
         self.outstanding += 1;
         self.issued += 1;
-        self.last_issued = LastIssued { arrival: request.arrival, at: now, outstanding: self.outstanding };
+        match self.pace {
+            Pace::Timed { .. } => {
+                let outstanding = self.outstanding;
+                self.last_issued = LastIssued { arrival: request.arrival, at: now, outstanding };
+            }
+            Pace::Depth { depth, .. } => {
+                self.occupy_place(depth);
+                request.arrival = now;
+            }
+            Pace::Batch { depth, .. } => {
+                if self.batch_over(now) {
+                    self.batch.issued = 0;
+                }
+                if self.batch.issued == 0 {
+                    self.batch.start = now;
+                }
+                self.batch.issued += u32::from(request.operation != Operation::Flush);
+                self.occupy_place(depth);
+                request.arrival = now;
+            }
+        }
         Some(request)
     }
 
@@ -213,7 +246,7 @@ impl<'a> Feed<'a> {
         const NEGLIGIBLE: (u64, u64) = (50, 64);
         let Pace::Timed { .. } = self.pace else { return None };
         let LastIssued { arrival, at, outstanding } = self.last_issued;
-        let waited = match self.ahead.front() {
+        let waited = match self.ahead.get(0) {
             Some(next) if self.stop_at < Time::NEVER => self.stop_at.since(next.arrival),
             _ => at.since(arrival),
         };

@@ -184,8 +184,8 @@ keys! {
             "Also think when this time has passed since the last think time; seconds." ""
             into!(thinktime_iotime, |value, _| time(value, SECOND, 1));
         key ["rate"] ""
-            "Bytes per second of each direction of a mix; `read,write,trim` sets them separately. A request arrives \
-             when those before it have taken their time."
+            "Bytes per second of each direction of a mix; `read,write,trim` sets them separately. Each request \
+             arrives after the time that the requests before it take at this rate."
             "A limit: a device that falls behind slows the arrivals down."
             into!(rate, |value, base| by_direction(value, |part| bandwidth(part, base)));
         key ["rate_iops"] ""

@@ -223,6 +223,16 @@ impl Source for Synthetic {
         Ok(Some(request))
     }
 
+    fn fill(&mut self, into: &mut [Request]) -> Result<usize, SourceError> {
+        for (count, place) in into.iter_mut().enumerate() {
+            match self.next_request()? {
+                Some(request) => *place = request,
+                None => return Ok(count),
+            }
+        }
+        Ok(into.len())
+    }
+
     fn pace(&self) -> Pace {
         self.pace
     }

@@ -43,7 +43,7 @@ pub struct DftlConfig {
     /// True if one update of a translation page writes all its entries that are newer in the cache, and a victim causes
     /// one update for each page. False if each entry needs its own.
     pub batch_updates: bool,
-    /// True if the cached entry of a moved unit is changed only in the cache at first.
+    /// True if garbage collection updates a cached entry in the cache only, and its translation page later.
     pub lazy_copies: bool,
     /// Share of spare blocks for translation pages, beyond the least that works.
     #[schemars(range(min = 0.0, max = 1.0))]
