@@ -44,7 +44,7 @@ def commands(place):
     (place / "s.toml").write_text(SWEEP)
     (place / "o.toml").write_text(SEARCH)
     for volume in range(16):
-        lines = (f"0,{4096 * (7919 * i % 2000 + volume)},4096,W,{i}.0\n" for i in range(10_000))
+        lines = (f"0,{4096 * (7919 * i % 2000 + volume)},4096,W,{i}.0\n" for i in range(40_000))
         (place / f"v{volume}.csv").write_text("".join(lines))
     volumes = [f"v{volume}.csv" for volume in range(16)]
     return {
