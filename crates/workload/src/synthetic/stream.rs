@@ -185,6 +185,30 @@ impl Synthetic {
         Some(Request::new(self.last, Operation::Flush, 0, 0))
     }
 
+    /// Returns the operation of a job of one operation in a closed loop without flushes. Its requests depend on nothing
+    /// but their number.
+    fn plain_operation(&self) -> Option<Operation> {
+        let Flushes { every, at_end, due, .. } = self.flushes;
+        let is_plain = self.arrivals.is_none() && every == [0; 2] && !at_end && !due;
+        match self.kind {
+            Kind::Read if is_plain => Some(Operation::Read),
+            Kind::Write if is_plain => Some(Operation::Write),
+            _ => None,
+        }
+    }
+
+    /// Does the same as [`Source::next_request`] for each place, for a job with a [`Synthetic::plain_operation`].
+    fn fill_plain(&mut self, operation: Operation, into: &mut [Request]) -> usize {
+        for (count, place) in into.iter_mut().enumerate() {
+            if self.requests >= self.limits.requests || self.bytes >= self.limits.bytes {
+                return count;
+            }
+            *place = self.fresh(operation, Time::ZERO);
+            place.fua = self.fua && operation == Operation::Write;
+        }
+        into.len()
+    }
+
     #[cold]
     fn too_late(&self) -> SourceError {
         SourceError(format!("{}: arrivals exceed 213 days, the limit of simulated time; set runtime", self.place.name))
@@ -224,6 +248,9 @@ impl Source for Synthetic {
     }
 
     fn fill(&mut self, into: &mut [Request]) -> Result<usize, SourceError> {
+        if let Some(operation) = self.plain_operation() {
+            return Ok(self.fill_plain(operation, into));
+        }
         for (count, place) in into.iter_mut().enumerate() {
             match self.next_request()? {
                 Some(request) => *place = request,
