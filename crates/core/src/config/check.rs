@@ -60,6 +60,7 @@ impl DeviceConfig {
             check.sizes();
         }
         if check.problems.len() == so_far {
+            check.fill_timeout();
             check.block();
             check.slc_mode();
             check.capacity();
@@ -250,12 +251,16 @@ impl Check<'_> {
         self.in_range("host.link_latency", host.link_latency, Duration(0)..=MAX_TIME, "no link is slower");
         let timeout = self.device.controller.fill_timeout;
         self.in_range("controller.fill_timeout", timeout, Duration(0)..=MAX_TIME, "no write waits longer");
+        if let Some(firmware) = &self.device.controller.firmware {
+            self.firmware(firmware);
+        }
+    }
+
+    fn fill_timeout(&mut self) {
+        let timeout = self.device.controller.fill_timeout;
         if timeout > Duration(0) && self.device.units_per_program() == 1 {
             let what = "one mapping unit fills a program of this device, so no write waits for others; leave it out";
             self.refuse("controller.fill_timeout", timeout, what);
-        }
-        if let Some(firmware) = &self.device.controller.firmware {
-            self.firmware(firmware);
         }
     }
 

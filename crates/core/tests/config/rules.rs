@@ -7,6 +7,8 @@ const REFUSED: &[(&[&str], &str)] = &[
     (&["geometry.dies=0"], "geometry.dies = 0: must be from 1 to"),
     (&["geometry.chips_per_package=3"], "geometry.chips_per_package = 3: must divide geometry.chips = 2"),
     (&["geometry.page_size=1000B"], "geometry.page_size = 1000B: must be whole sectors of 512 B"),
+    (&["geometry.page_size=0B", "controller.fill_timeout=1us"], "geometry.page_size = 0B: must be whole sectors"),
+    (&["geometry.mapping_unit=0B", "controller.fill_timeout=1us"], "geometry.mapping_unit = 0B: must be whole sectors"),
     (&["geometry.page_size=32MiB"], "geometry.page_size = 32MiB: must be whole sectors of 512 B, up to 16 MiB"),
     (&["geometry.spare_size=8KiB"], "geometry.spare_size = 8KiB: must be at most geometry.page_size = 4KiB"),
     (&["geometry.mapping_unit=0B"], "geometry.mapping_unit = 0B: must be whole sectors"),
