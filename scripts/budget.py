@@ -28,11 +28,6 @@ PER_OPERATION = re.compile(r"^(attributed-|floor-)?(collecting|.*writes)$")
 PER_WRITE = ("writes", "attributed-writes")
 # Functions whose instructions are counted, with all that they call.
 MEASURED = ("speed::measured*", "speed::floor::Floor::measured*")
-RUNS = """
-    floor-reads floor-writes reads writes collecting attributed-reads attributed-collecting buffer firmware planes dftl
-    block fast last hu2011-reads hu2011-writes tlc-nvme-reads tlc-nvme-writes qlc-nvme-reads qlc-nvme-writes
-    mqsim-default-reads mqsim-default-writes agrawal2008-reads agrawal2008-writes
-""".split()
 TOLERANCE = 1.01
 
 
@@ -52,7 +47,10 @@ def executed_files(text, least):
             if not is_call:
                 costs[current] += sum(map(int, line.split()[1:2]))
             is_call = False
-    return [name for name, cost in costs.items() if cost >= least and re.search(r"crates/\w+/src/", name)]
+    ours = [name for name, cost in costs.items() if cost >= least and re.search(r"crates/\w+/(src|benches)/", name)]
+    if not ours:
+        sys.exit("budget.py: the program has no line tables; build it with `cargo bench --no-run`")
+    return [name for name in ours if "/src/" in name]
 
 
 def count(program, run):
@@ -83,11 +81,13 @@ def count(program, run):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
-    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"one of {', '.join(RUNS)}; default: all")
+    parser.add_argument("runs", nargs="*", metavar="RUN", help="a run that `PROGRAM instructions` lists; default: all")
     parser.add_argument("--bless", action="store_true", help="record the values of this build")
     options = parser.parse_args()
     recorded = tomllib.loads(RECORD.read_text()) if RECORD.exists() else {}
-    runs, exceeded = options.runs or RUNS, []
+    command = [options.program, "instructions"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    runs, exceeded = options.runs or listed, []
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for run, found in zip(runs, pool.map(lambda run: count(options.program, run), runs)):
             before = recorded.get(run, {})
@@ -98,7 +98,7 @@ def main():
             recorded[run] = found
     if options.bless:
         lines = ["# Written by `make budget BLESS=1`: costs of a request, by run (scripts/budget.py)."]
-        for run in RUNS:
+        for run in listed:
             fields = recorded.get(run, {}).items()
             values = ", ".join(f'{name} = {f"{value!r}".replace(chr(39), chr(34))}' for name, value in fields)
             lines += [f"{run} = {{ {values} }}"] if values else []

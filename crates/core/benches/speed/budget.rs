@@ -1,5 +1,6 @@
-//! Short runs whose instructions `scripts/budget.py` and `scripts/instructions.py` count.
+//! Short runs whose instructions `scripts/budget.py` counts.
 
+use floatgate_core::config::{self, DeviceConfig};
 use floatgate_core::precondition::Precondition;
 
 /// Jobs of random requests of 4 KiB: writes, reads, and both.
@@ -25,6 +26,16 @@ pub struct Case {
     pub job: &'static str,
     pub state: Precondition,
 }
+
+impl Case {
+    pub fn config(&self) -> DeviceConfig {
+        let set: Vec<String> = self.options.iter().copied().flatten().map(|&option| option.to_owned()).collect();
+        config::load(self.device, &set).expect("an accepted device")
+    }
+}
+
+/// Runs of the floor, and of cases with latency breakdowns.
+pub const OTHERS: [&str; 4] = ["floor-reads", "floor-writes", "attributed-reads", "attributed-collecting"];
 
 const READS: &str = "rw=randread bs=4k iodepth=32 norandommap=1 number_ios=100000";
 const WRITES: &str = "rw=randwrite bs=4k iodepth=32 norandommap=1 number_ios=100000";
@@ -55,7 +66,7 @@ const fn of_device(name: &'static str, device: &'static str, options: &'static [
 }
 
 /// All runs. Those of `bench-32g` with names of one word have no options.
-pub const CASES: [Case; 22] = [
+pub const CASES: [Case; 21] = [
     small("reads", &[], READS, Precondition::Fill),
     small("writes", &[], WRITES, Precondition::Fill),
     small("collecting", &[], WRITES, Precondition::Steady),
@@ -67,7 +78,6 @@ pub const CASES: [Case; 22] = [
     small("block", &["mapping.scheme=block"], "rw=write bs=64k iodepth=8 number_ios=8000", Precondition::Fill),
     small("fast", FAST, WRITES_OF_PAGES, Precondition::Fill),
     small("last", LAST, WRITES_OF_PAGES, Precondition::Fill),
-    small("functional", &[], "rw=randread bs=4k number_ios=1", Precondition::Steady),
     of_device("hu2011-reads", "hu2011", HU, true),
     of_device("hu2011-writes", "hu2011", HU, false),
     of_device("tlc-nvme-reads", "tlc-nvme", TLC, true),

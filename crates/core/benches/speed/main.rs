@@ -9,7 +9,7 @@
 mod budget;
 mod floor;
 
-use budget::{BUFFER, BUFFER_AHEAD, CASES, RANDOM};
+use budget::{BUFFER, BUFFER_AHEAD, CASES, OTHERS, RANDOM};
 use floatgate_core::config::{self, DeviceConfig};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::lifetime::{Repeated, Until, live};
@@ -320,34 +320,37 @@ fn advanced() {
     }
 }
 
-/// Runs a case of `budget.rs` once, and prints its requests and flash operations. The clock is not read, because the
+/// Prints the names of the runs that `instructions` knows.
+fn list_runs() {
+    OTHERS.into_iter().chain(CASES.iter().map(|case| case.name)).for_each(|name| println!("{name}"));
+}
+
+/// Performs a run of `budget.rs` once, and prints its requests and flash operations. The clock is not read, because the
 /// program ends at that point under valgrind.
 fn instructions(name: &str) {
-    let (run_name, attribution) = name.strip_prefix("attributed-").map_or((name, false), |name| (name, true));
-    if let Some(kind) = run_name.strip_prefix("floor-") {
-        return instructions_of_floor(kind == "writes");
+    let case_of =
+        |name: &str| CASES.iter().find(|case| case.name == name).unwrap_or_else(|| panic!("unknown run `{name}`"));
+    if let Some(kind) = name.strip_prefix("floor-") {
+        return instructions_of_floor(&case_of("reads").config(), kind == "writes");
     }
-    let case = CASES.iter().find(|case| case.name == run_name).unwrap_or_else(|| panic!("unknown run `{name}`"));
-    let set: Vec<String> = case.options.iter().copied().flatten().map(|&option| option.to_owned()).collect();
-    let config = config::load(case.device, &set).expect("an accepted device");
-    let mut device = Device::new(config, Options { attribution, ..Options::default() }).expect("a checked device");
+    let (run_name, attribution) = name.strip_prefix("attributed-").map_or((name, false), |name| (name, true));
+    let case = case_of(run_name);
+    let options = Options { attribution, ..Options::default() };
+    let mut device = Device::new(case.config(), options).expect("a checked device");
     prepare(&mut device, case.state);
     let mut sources = sources(&device, case.job, 1);
     let before = device.ftl().counters;
     let outcome = measured(&mut device, &mut sources);
     let operations = flash_operations(&device.ftl().counters.since(&before));
-    println!("requests {} operations {operations}", outcome.results.all().latency.count());
+    println!("requests {} operations {operations}", outcome.results.all().count());
 }
 
-/// Runs the floor of a small device once.
-fn instructions_of_floor(is_write: bool) {
-    let case = CASES.iter().find(|case| case.name == "reads").expect("a case of the small device");
-    let set: Vec<String> = case.options.iter().copied().flatten().map(|&option| option.to_owned()).collect();
-    let mut floor = Floor::new(&config::load(case.device, &set).expect("an accepted device"));
+fn instructions_of_floor(config: &DeviceConfig, is_write: bool) {
+    const REQUESTS: u64 = 100_000;
+    let mut floor = Floor::new(config);
     floor.fill();
     floor.overwrite(if is_write { 2 * floor.units() } else { 0 });
-    let done = floor.run(is_write, 100_000);
-    println!("requests 100000 operations {}", done.operations);
+    println!("requests {REQUESTS} operations {}", floor.run(is_write, REQUESTS).operations);
 }
 
 /// Measures the cost over device size and length of the run, and the memory.
@@ -387,10 +390,10 @@ fn scaling() {
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    if let [mode, name] = wanted.as_slice()
-        && mode == "instructions"
-    {
-        return instructions(name);
+    match wanted.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["instructions"] => return list_runs(),
+        ["instructions", name] => return instructions(name),
+        _ => {}
     }
     let cases: [(&str, fn()); 8] = [
         ("functional", functional),

@@ -128,33 +128,32 @@ impl Synthetic {
         })
     }
 
+    /// Returns the operation of the next request at a new address. In an open loop, the rates determine a mix.
+    #[inline]
+    fn next_operation(&mut self) -> Operation {
+        match self.kind {
+            Kind::Read => Operation::Read,
+            Kind::Write => Operation::Write,
+            Kind::Trim | Kind::TrimWrite => Operation::Trim,
+            Kind::Mixed if (self.mix_rng.below(100) as u32) < self.reads => Operation::Read,
+            Kind::Mixed => Operation::Write,
+        }
+    }
+
     /// Returns the operation and the arrival of the next request at a new address, or `None` beyond the end of
     /// simulated time.
     #[inline]
     fn next_arrival(&mut self) -> Option<(Operation, Time)> {
-        let by_kind = match self.kind {
-            Kind::Read => Operation::Read,
-            Kind::Write => Operation::Write,
-            Kind::Trim | Kind::TrimWrite => Operation::Trim,
-            Kind::Mixed => match &self.arrivals {
-                // The rates of an open loop determine the mix.
-                Some(arrivals) => {
-                    let due = |direction: usize| arrivals[direction].as_ref().map(Arrivals::due);
-                    return match (due(READ), due(WRITE)) {
-                        (Some(read), Some(Some(write))) if read.is_none_or(|read| write < read) => {
-                            Some((Operation::Write, write))
-                        }
-                        (Some(read), _) => Some((Operation::Read, read?)),
-                        (None, write) => Some((Operation::Write, write??)),
-                    };
-                }
-                None if (self.mix_rng.below(100) as u32) < self.reads => Operation::Read,
-                None => Operation::Write,
-            },
-        };
-        match &self.arrivals {
-            None => Some((by_kind, Time::ZERO)),
-            Some(arrivals) => Some((by_kind, arrivals[by_kind.index()].as_ref()?.due()?)),
+        if self.arrivals.is_none() || self.kind != Kind::Mixed {
+            let operation = self.next_operation();
+            let Some(arrivals) = &self.arrivals else { return Some((operation, Time::ZERO)) };
+            return Some((operation, arrivals[operation.index()].as_ref()?.due()?));
+        }
+        let due = |direction: usize| self.arrivals.as_ref()?[direction].as_ref().map(Arrivals::due);
+        match (due(READ), due(WRITE)) {
+            (Some(read), Some(Some(write))) if read.is_none_or(|read| write < read) => Some((Operation::Write, write)),
+            (Some(read), _) => Some((Operation::Read, read?)),
+            (None, write) => Some((Operation::Write, write??)),
         }
     }
 
@@ -185,24 +184,20 @@ impl Synthetic {
         Some(Request::new(self.last, Operation::Flush, 0, 0))
     }
 
-    /// Returns the operation of a job of one operation in a closed loop without flushes. Its requests depend on nothing
+    /// Returns `true` for a closed loop without flushes, and without writes after trims. Its requests depend on nothing
     /// but their number.
-    fn plain_operation(&self) -> Option<Operation> {
-        let Flushes { every, at_end, due, .. } = self.flushes;
-        let is_plain = self.arrivals.is_none() && every == [0; 2] && !at_end && !due;
-        match self.kind {
-            Kind::Read if is_plain => Some(Operation::Read),
-            Kind::Write if is_plain => Some(Operation::Write),
-            _ => None,
-        }
+    fn is_plain(&self) -> bool {
+        let Flushes { every, at_end, .. } = self.flushes;
+        self.arrivals.is_none() && every == [0; 2] && !at_end && self.kind != Kind::TrimWrite
     }
 
-    /// Does the same as [`Source::next_request`] for each place, for a job with a [`Synthetic::plain_operation`].
-    fn fill_plain(&mut self, operation: Operation, into: &mut [Request]) -> usize {
+    /// Does the same as [`Source::next_request`] for each place, for a plain job.
+    fn fill_plain(&mut self, into: &mut [Request]) -> usize {
         for (count, place) in into.iter_mut().enumerate() {
             if self.requests >= self.limits.requests || self.bytes >= self.limits.bytes {
                 return count;
             }
+            let operation = self.next_operation();
             *place = self.fresh(operation, Time::ZERO);
             place.fua = self.fua && operation == Operation::Write;
         }
@@ -248,8 +243,8 @@ impl Source for Synthetic {
     }
 
     fn fill(&mut self, into: &mut [Request]) -> Result<usize, SourceError> {
-        if let Some(operation) = self.plain_operation() {
-            return Ok(self.fill_plain(operation, into));
+        if self.is_plain() {
+            return Ok(self.fill_plain(into));
         }
         for (count, place) in into.iter_mut().enumerate() {
             match self.next_request()? {
