@@ -18,8 +18,12 @@ flags=${RUSTFLAGS:-}
 
 # With a target, RUSTFLAGS does not apply to build scripts and macros, which run in the compiler.
 target=
-for ((i = 1; i < $#; i++)); do
-    [ "${!i}" != --target ] || { next=$((i + 1)) && target=${!next}; }
+for ((i = 1; i <= $#; i++)); do
+    next=$((i + 1))
+    case ${!i} in
+    --target) target=${!next-} ;;
+    --target=*) target=${!i#--target=} ;;
+    esac
 done
 if [ -z "$target" ]; then
     target=$host

@@ -5,7 +5,8 @@
 #   shell_files.sh PROGRAM DIRECTORY
 set -euo pipefail
 
-program=$(realpath "$1")
+program=$(command -v -- "$1") || { echo "shell_files.sh: there is no program $1" >&2 && exit 1; }
+program=$(realpath "$program")
 mkdir -p "$2/bash-completion/completions" "$2/fish/vendor_completions.d" "$2/zsh/site-functions"
 cd "$2"
 rm -rf man/man1

@@ -30,7 +30,7 @@ def nm(name):
 
 
 class Pgo(unittest.TestCase):
-    def run_with(self, **programs):
+    def run_with(self, *arguments, **programs):
         """Run the script with these programs first on the PATH."""
         with tempfile.TemporaryDirectory() as place:
             for name, text in {"rustc": RUSTC, "cargo": CARGO, **programs}.items():
@@ -39,7 +39,7 @@ class Pgo(unittest.TestCase):
                 path.chmod(0o755)
             environment = {**os.environ, "PATH": f"{place}:{os.environ['PATH']}", "CARGO_TARGET_DIR": place}
             environment.pop("LLVM_PROFDATA", None)
-            return subprocess.run([SCRIPT], capture_output=True, text=True, check=False, env=environment)
+            return subprocess.run([SCRIPT, *arguments], capture_output=True, text=True, check=False, env=environment)
 
     def test_without_a_reader_of_profiles_the_program_is_built_without_one(self):
         done = self.run_with(llvm_profdata='echo "LLVM version 98.0.0"')
@@ -47,6 +47,14 @@ class Pgo(unittest.TestCase):
         self.assertIn("there is no llvm-profdata for LLVM 99", done.stderr)
         self.assertNotIn("-Cprofile", done.stderr)
         self.assertTrue(done.stdout.endswith("/pgo/here/release/floatgate\n"), done.stdout)
+
+    def test_a_target_is_built_in_either_form_of_the_option(self):
+        cargo = CARGO.replace("/here/", "/there/") + 'echo "options: $*" >&2'
+        for words in (["--target", "there"], ["--target=there"]):
+            done = self.run_with(*words, llvm_profdata='echo "LLVM version 98.0.0"', cargo=cargo)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue(done.stdout.endswith("/pgo/there/release/floatgate\n"), done.stdout)
+            self.assertNotIn("--target here", done.stderr)
 
     def test_a_profile_of_the_same_functions_is_used(self):
         done = self.run_with(llvm_profdata=PROFDATA, nm=nm("hot"))

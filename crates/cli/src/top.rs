@@ -9,6 +9,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use crate::failure::Failure;
+use crate::signal::Ending;
 use picture::View;
 use source::{News, Source};
 use terminal::{ESCAPE, INTERRUPT, Terminal};
@@ -41,19 +42,24 @@ pub fn run(args: &TopArgs) -> Result<(), Failure> {
         return Err(Failure::mistake("`floatgate top` needs a terminal; without one, use `floatgate ctl watch`"));
     }
     let source = Source::open(args.server.as_deref())?;
+    let cannot = |error| Failure::fault(format!("cannot handle signals: {error}"));
+    let ending = Ending::note().map_err(cannot)?;
     let mut terminal = Terminal::open().map_err(reported)?;
-    watch(&mut terminal, &source)
+    watch(&mut terminal, &source, &ending)
 }
 
 fn reported(error: std::io::Error) -> Failure {
     Failure::fault(format!("the terminal: {error}"))
 }
 
-/// Shows the state of the server until the user quits or the connection ends.
-fn watch(terminal: &mut Terminal, source: &Source) -> Result<(), Failure> {
+/// Shows the state of the server until the user quits, a signal ends the command, or the connection ends.
+fn watch(terminal: &mut Terminal, source: &Source, ending: &Ending) -> Result<(), Failure> {
     let mut view = View::default();
     let mut changed = true;
     loop {
+        if ending.is_requested() {
+            return Err(Failure::Ended);
+        }
         while let Some(news) = source.next() {
             match news {
                 News::Ended(failure) => return Err(failure),

@@ -10,7 +10,7 @@ use std::process::{Child, Stdio};
 use floatgate_serve::clock::Wall;
 use floatgate_serve::monitor::frame::{Frame, Info};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
 use serde_json::{Value, json};
@@ -74,9 +74,17 @@ impl Terminal {
 
 #[test]
 fn top_shows_the_device_and_restores_the_terminal() {
+    /// Reason for the end of the command.
+    enum End {
+        Keys(&'static str),
+        Signal(Signal),
+        Server,
+    }
     let mut live = Live::new(&["tiny", "--precondition", "none", "--no-delay"]);
     live.client("qemu-io", &["-f", "raw", "-c", "write 0 1M", &live.uri()]);
-    for keys in [Some("q"), Some("\x1b"), Some("\x03"), None] {
+    let quit = ["q", "\x1b", "\x03"].map(|keys| (End::Keys(keys), 0));
+    let killed = [(End::Signal(Signal::TERM), 143), (End::Signal(Signal::HUP), 129)];
+    for (end, status) in quit.into_iter().chain(killed).chain([(End::Server, 1)]) {
         let mut terminal = Terminal::new();
         let before = terminal.modes();
         let top = terminal.top(&live.directory, "ssd.ctl");
@@ -85,18 +93,19 @@ fn top_shows_the_device_and_restores_the_terminal() {
         assert!(!terminal.modes().local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO), "keys are not read");
         terminal.press(b"p");
         terminal.until("PAUSED");
-        match keys {
-            Some(keys) => terminal.press(keys.as_bytes()),
-            None => assert!(live.end(Signal::TERM).status.success()),
+        match end {
+            End::Keys(keys) => terminal.press(keys.as_bytes()),
+            End::Signal(signal) => kill_process(Pid::from_child(&top), signal).unwrap(),
+            End::Server => assert!(live.end(Signal::TERM).status.success()),
         }
         // At the end, it leaves the alternate screen and shows the cursor.
         ["\x1b[?1049l", "\x1b[?25h"].iter().for_each(|text| terminal.until(text));
         let output = top.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(if keys.is_some() { 0 } else { 1 }), "{keys:?}: {said}");
-        assert_eq!(said.contains("the server has ended"), keys.is_none(), "{said}");
+        assert_eq!(output.status.code(), Some(status), "{said}");
+        assert_eq!(said.contains("the server has ended"), matches!(end, End::Server), "{said}");
         let after = terminal.modes();
-        assert_eq!((after.local_modes, after.input_modes), (before.local_modes, before.input_modes), "{keys:?}");
+        assert_eq!((after.local_modes, after.input_modes), (before.local_modes, before.input_modes), "{status}");
         assert_eq!((after.output_modes, after.control_modes), (before.output_modes, before.control_modes));
     }
 }
