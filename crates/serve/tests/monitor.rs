@@ -431,6 +431,9 @@ fn changes_require_the_token() {
     assert_eq!(bench.post(&token, "{\"command\":\"power-cut\",\"x\":1}").0, 400);
     assert_eq!(bench.post(&token, r#"{"command":"status"}"#).0, 409);
     assert_eq!(bench.post(&token, &"x".repeat(100_000)).0, 413);
+    // A chunk without a valid length.
+    let head = format!("POST /api/control HTTP/1.1\r\nHost: {}\r\n{token}", bench.dashboard());
+    assert_eq!(bench.http(format!("{head}Transfer-Encoding: chunked\r\n\r\nZZ\r\n").as_bytes()).0, 400);
     assert_eq!(bench.frame(|_| true).speed, Some(1.0), "nothing has changed");
     let (status, answer) = bench.post(&token, speed);
     assert_eq!((status, &answer["ok"]), (200, &json!(true)));

@@ -189,17 +189,18 @@ fn events(shared: &Shared, admission: &Admission) -> Response<Reply> {
     reply::events(Events::new(shared.news(true), one))
 }
 
-/// Receives a body of at most [`LONGEST_BODY`] bytes. `None` if it is longer, or cannot be received.
-async fn received(mut body: Incoming) -> Option<Vec<u8>> {
+/// Receives a body of at most [`LONGEST_BODY`] bytes. The error has the status, and a sentence.
+async fn received(mut body: Incoming) -> Result<Vec<u8>, (StatusCode, &'static str)> {
     let mut bytes = Vec::new();
     while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-        let data = frame.ok()?.into_data().unwrap_or_default();
+        let frame = frame.map_err(|_| (StatusCode::BAD_REQUEST, "the body of the request is damaged or cut off"))?;
+        let data = frame.into_data().unwrap_or_default();
         if bytes.len() + data.len() > LONGEST_BODY {
-            return None;
+            return Err((StatusCode::PAYLOAD_TOO_LARGE, "a command has at most 4096 bytes"));
         }
         bytes.extend_from_slice(&data);
     }
-    Some(bytes)
+    Ok(bytes)
 }
 
 /// Performs a command if the client has the token.
@@ -216,8 +217,8 @@ async fn control(shared: &Arc<Shared>, headers: &HeaderMap, body: Incoming) -> R
         return response;
     }
     let body = match tokio::time::timeout(PATIENCE, received(body)).await {
-        Ok(Some(body)) => body,
-        Ok(None) => return refuse(StatusCode::PAYLOAD_TOO_LARGE, "a command has at most 4096 bytes"),
+        Ok(Ok(body)) => body,
+        Ok(Err((status, error))) => return refuse(status, error),
         Err(_) => return refuse(StatusCode::REQUEST_TIMEOUT, "timeout while receiving the command"),
     };
     match serde_json::from_slice::<Command>(&body) {
