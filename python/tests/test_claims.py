@@ -85,11 +85,11 @@ def test_the_schema_has_nothing_that_is_called_missing(features, choices):
 
 
 def test_pages_call_missing_what_the_data_file_does(root, features):
-    shown = " ".join(section(root, "faq.md", "### What is not modeled?").split())
+    shown = " ".join(section(root, "faq.md", "### Which features are missing?").split())
     listed = [feature["faq"] for feature in features["missing"] if "faq" in feature]
     assert shown.startswith(f"Among others: {', '.join(listed[:-1])} and {listed[-1]}. ")
     titles = re.findall(
-        r"^- \*\*(.*?)\*\*", section(root, "simulators.md", "## What Floatgate does not have"), re.MULTILINE
+        r"^- \*\*(.*?)\*\*", section(root, "simulators.md", "## Missing features"), re.MULTILINE
     )
     assert sorted(titles) == sorted(
         {feature["simulators"] for feature in features["missing"] if "simulators" in feature}
@@ -101,8 +101,8 @@ def test_no_page_calls_a_choice_missing(root, features):
     present = [label for row in features["row"] for label in row.get("choices", {}).values() if label.isupper()]
     present += ["hybrid mapping", "log blocks", "block mapping", "DFTL", "dynamic allocation", "wear leveling"]
     for page, heading in [
-        ("faq.md", "### What is not modeled?"),
-        ("simulators.md", "## What Floatgate does not have"),
+        ("faq.md", "### Which features are missing?"),
+        ("simulators.md", "## Missing features"),
         ("model/README.md", "## Not modeled"),
     ]:
         text = section(root, page, heading)

@@ -60,7 +60,7 @@ const WORKLOAD: Layers = &[
 /// that name.
 const CORE: Layers = &[
     ("state", "sim", "streams of random numbers are a part of it"),
-    ("external", "sim", "policies of other programs name blocks, and are told the time"),
+    ("external", "sim", "policies of other programs name blocks, and get the time"),
     ("external", "work", "schedulers of other programs see what waits"),
     ("external", "ftl::space::RegionView", "policies of other programs see what built-in ones see"),
     ("external", "ftl::temperature::written", "as above"),
