@@ -1,6 +1,5 @@
 //! `floatgate compare`: compares results in a table, and on a page.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use floatgate_core::sim::text::escaped_lines;
@@ -9,6 +8,7 @@ use floatgate_run::output::{self, Named, Wait, refuse_overwrites};
 use floatgate_workload::file::Stop;
 
 use crate::failure::{Failure, say};
+use crate::output::print;
 
 /// `floatgate compare`.
 #[derive(clap::Args)]
@@ -49,6 +49,5 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         say(&format!("wrote {}", place.display()));
     }
     let text = if args.json { comparison.to_json() } else { escaped_lines(&comparison.text()).into_owned() };
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
+    print(text)
 }

@@ -1,6 +1,6 @@
 //! `floatgate ctl`: queries and controls a running server.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::failure::Failure;
+use crate::output::print;
 use crate::serve::clients;
 use floatgate_run::text::harmless;
 use floatgate_run::text::plural;
@@ -109,15 +110,15 @@ pub fn run(args: &CtlArgs) -> Result<(), Failure> {
     }
     match &args.command {
         Command::Watch { .. } => {
-            print(&format!("{answer}\n"))?;
+            print(format!("{answer}\n"))?;
             loop {
-                print(&format!("{}\n", requester.receive().map_err(lost)?))?;
+                print(format!("{}\n", requester.receive().map_err(lost)?))?;
             }
         }
         Command::Status if !args.json => print(&status(&answer)?)?,
-        Command::Clients if !args.json => print(&clients::commands(&read(&answer["info"])?))?,
-        _ if args.json => print(&format!("{answer}\n"))?,
-        _ => print(&format!("{}\n", answer["message"].as_str().unwrap_or_default()))?,
+        Command::Clients if !args.json => print(clients::commands(&read(&answer["info"])?))?,
+        _ if args.json => print(format!("{answer}\n"))?,
+        _ => print(format!("{}\n", answer["message"].as_str().unwrap_or_default()))?,
     }
     match answer["ok"].as_bool() {
         Some(true) => Ok(()),
@@ -171,11 +172,6 @@ pub fn lost(error: io::Error) -> Failure {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Failure::fault("the server does not respond"),
         _ => Failure::fault(format!("cannot communicate with the server: {error}")),
     }
-}
-
-fn print(text: &str) -> Result<(), Failure> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
 }
 
 /// Parses a response.

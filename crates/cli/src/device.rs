@@ -15,6 +15,9 @@ use floatgate_core::sim::time::Time;
 use floatgate_run::device::DeviceSpec;
 use floatgate_workload::quantity::readable;
 
+use crate::failure::Failure;
+use crate::output::print;
+
 /// `floatgate device`.
 #[derive(clap::Args)]
 pub struct Args {
@@ -88,16 +91,21 @@ impl Args {
 }
 
 /// Runs the command. `makers` are the external policies that the program provides.
-pub fn run(args: Args, makers: &Externals) -> anyhow::Result<()> {
-    let out = &mut std::io::stdout().lock();
+pub fn run(args: Args, makers: &Externals) -> Result<(), Failure> {
+    let mut page = Vec::new();
+    write_page(&mut page, args, makers)?;
+    print(page)
+}
+
+/// Writes the output of the command to `out`.
+fn write_page(out: &mut impl Write, args: Args, makers: &Externals) -> anyhow::Result<()> {
     match args.command {
         Command::List { json: true } => writeln!(out, "{}", serde_json::to_string_pretty(&Listing::new()?)?)?,
         Command::List { json: false } => list(out, &Listing::new()?.devices)?,
         Command::Show { device, format } => {
             let chosen = device.spec().load()?;
             if let Some(array) = &chosen.array {
-                show_array(out, array, &format)?;
-                return Ok(out.flush()?);
+                return show_array(out, array, &format);
             }
             let device = chosen.config;
             if format.toml {
@@ -120,7 +128,7 @@ pub fn run(args: Args, makers: &Externals) -> anyhow::Result<()> {
         }
         Command::Schema => writeln!(out, "{}", serde_json::to_string_pretty(&config::json_schema_with(makers))?)?,
     }
-    Ok(out.flush()?)
+    Ok(())
 }
 
 fn list(out: &mut impl Write, devices: &[Listed]) -> anyhow::Result<()> {

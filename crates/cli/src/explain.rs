@@ -6,7 +6,7 @@ use floatgate_report::explain::{self, Choice};
 use floatgate_run::text::explanation::text;
 
 use crate::failure::{Failure, say};
-use crate::trace::print;
+use crate::output::print;
 
 /// `floatgate explain`.
 #[derive(clap::Args)]

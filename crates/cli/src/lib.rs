@@ -36,6 +36,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use failure::Failure;
 use floatgate_core::external::Externals;
+use output::print;
 
 /// A fast, deterministic simulator of flash SSDs
 #[derive(Parser)]
@@ -205,7 +206,7 @@ pub fn main_with(makers: Externals, arguments: impl IntoIterator<Item = OsString
         Command::Compare(args) => compare::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Draw(args) => draw::run(&args),
-        Command::Device(args) => device::run(args, &makers).map_err(Failure::from),
+        Command::Device(args) => device::run(args, &makers),
         Command::State(args) => state::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Sweep(args) => python::run("sweep", &args, Cli::command),
@@ -213,18 +214,13 @@ pub fn main_with(makers: Externals, arguments: impl IntoIterator<Item = OsString
         Command::Fleet(args) => python::run("fleet", &args, Cli::command),
         Command::Design(args) => python::run("design", &args, Cli::command),
         Command::Study(args) => python::run("study", &args, Cli::command),
-        Command::Completions { shell } => print(&generated::completions(&mut Cli::command(), shell)),
+        Command::Completions { shell } => print(generated::completions(&mut Cli::command(), shell)),
         Command::Man { directory } => generated::write_man_pages(Cli::command(), &directory).map_err(Failure::from),
     };
     let status = failure::exit_status(done);
     // A caller that continues after this, such as Python, would not flush the buffer.
     let _ = std::io::stdout().flush();
     status
-}
-
-/// Prints to standard output.
-fn print(text: &[u8]) -> Result<(), Failure> {
-    std::io::stdout().write_all(text).map_err(Failure::of_stdout)
 }
 
 #[cfg(test)]

@@ -1,9 +1,12 @@
-//! Standard output that was closed before the program started.
+//! Standard output, and whether it was closed before the program started.
 //!
 //! The runtime of Rust opens `/dev/null` in place of a closed standard output, and ignores that writes to it fail, so a
 //! result would be lost without an error. Only the loader's initialization runs early enough to see that it is closed.
 
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::failure::Failure;
 
 /// True if standard output was closed when this code was loaded.
 static CLOSED: AtomicBool = AtomicBool::new(false);
@@ -11,6 +14,12 @@ static CLOSED: AtomicBool = AtomicBool::new(false);
 /// Returns `true` if standard output was closed when the program started.
 pub fn is_closed() -> bool {
     CLOSED.load(Ordering::Relaxed)
+}
+
+/// Prints to standard output.
+pub fn print(text: impl AsRef<[u8]>) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_ref()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
 }
 
 #[cfg(target_os = "linux")]

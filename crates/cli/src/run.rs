@@ -4,7 +4,7 @@ pub mod interrupt;
 mod lifetime_text;
 pub mod progress;
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
@@ -24,6 +24,7 @@ use floatgate_run::workload::depth_note;
 
 use crate::device::Selection;
 use crate::failure::{Failure, say};
+use crate::output::print;
 use crate::trace_args::{TraceArgs, whole};
 use interrupt::Interrupt;
 use progress::Terminal;
@@ -227,7 +228,7 @@ fn run_one(
     let session = Session::open(spec, traces, chosen, terminal)?;
     note_depth(spec);
     let finished = session.run_into_directory(terminal)?;
-    print(&finished, json)?;
+    print_result(&finished, json)?;
     if finished.summary.complete { Ok(()) } else { Err(Failure::Ended) }
 }
 
@@ -266,7 +267,7 @@ fn run_seeds(spec: &RunSpec, traces: &Traces, chosen: &LoadedDevice, terminal: &
         summaries.push(summary);
         reports.extend(written.into_iter().next());
     }
-    write(&seeds::text(&summaries, &descriptions, reports, runs.specs().len()))?;
+    print(seeds::text(&summaries, &descriptions, reports, runs.specs().len()))?;
     if is_ended { Err(Failure::Ended) } else { Ok(()) }
 }
 
@@ -279,24 +280,18 @@ fn run_lifetimes(
     json: bool,
 ) -> Result<(), Failure> {
     let lifetimes = lifetime::run(spec, traces, chosen, terminal)?;
-    write(&if json { lifetimes.to_json() } else { lifetime_text::text(&lifetimes) })?;
+    print(&if json { lifetimes.to_json() } else { lifetime_text::text(&lifetimes) })?;
     if lifetimes.runs.iter().any(Lifetime::was_interrupted) { Err(Failure::Ended) } else { Ok(()) }
 }
 
 /// Prints the result.
-fn print(finished: &Finished, json: bool) -> Result<(), Failure> {
+fn print_result(finished: &Finished, json: bool) -> Result<(), Failure> {
     // If both streams go to a terminal, the warnings are already visible there.
     let with_warnings = !(std::io::stdout().is_terminal() && std::io::stderr().is_terminal());
     let Finished { summary, workload, prepared_s, written } = finished;
     if json {
-        return write(&summary.to_json());
+        return print(summary.to_json());
     }
     let around = Around { descriptions: &workload.descriptions(), prepared_s: *prepared_s, written, with_warnings };
-    write(&summary::text(summary, &around))
-}
-
-/// Writes a text to standard output.
-fn write(text: &str) -> Result<(), Failure> {
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
+    print(summary::text(summary, &around))
 }

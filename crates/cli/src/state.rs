@@ -1,6 +1,5 @@
 //! `floatgate state`: shows and checks a saved state.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
@@ -15,6 +14,7 @@ use floatgate_workload::quantity::readable;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
+use crate::output::print;
 use floatgate_run::text::Page;
 
 /// `floatgate state`.
@@ -41,8 +41,7 @@ enum Command {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let Command::Info { file, json } = &args.command;
     let text = if *json { format!("{:#}\n", info(file)?) } else { reported(file)? };
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
+    print(text)
 }
 
 /// Returns the configuration of the device of a state.

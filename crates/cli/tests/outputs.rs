@@ -89,6 +89,29 @@ fn a_full_device_is_an_error_and_stays_a_device() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_standard_output_is_named() {
+    let bench = bench();
+    bench.good(&["run", "tiny", JOB, "--save-state", "s"]);
+    for arguments in [
+        &["run", "tiny", JOB][..],
+        &["device", "list"],
+        &["device", "show", "tiny"],
+        &["device", "schema"],
+        &["trace", "info", "t.spc"],
+        &["compare", "a=R", "b=R"],
+        &["state", "info", "s"],
+        &["completions", "bash"],
+    ] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = bench.command(arguments).stdout(full).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        let named = error.contains("error: cannot write to standard output: No space left on device");
+        assert!(named && output.status.code() == Some(1), "{arguments:?}: {error}");
+    }
+}
+
 /// Conversion of arguments for [`Bench`].
 trait Each {
     fn each(&self) -> Vec<&str>;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use floatgate_run::tool::convert::{check, described, to_file, write};
 use floatgate_workload::trace::{Format, Packing};
 
-use super::info::print;
 use crate::failure::{Failure, say};
+use crate::output::print;
 use crate::run::interrupt::Interrupt;
 use crate::run::progress::Terminal;
 use crate::trace_args::TraceArgs;

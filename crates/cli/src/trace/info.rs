@@ -1,12 +1,12 @@
 //! `floatgate trace info`: analyzes traces.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use floatgate_run::text::profile::text;
 use floatgate_run::tool::profile::{check_reading, profile};
 
 use crate::failure::Failure;
+use crate::output::print;
 use crate::run::interrupt::Interrupt;
 use crate::run::progress::Terminal;
 use crate::trace_args::TraceArgs;
@@ -37,22 +37,16 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
         let profile = profile(file, &traces, &terminal)?;
         if !args.json {
             let gap = if profiles.is_empty() { "" } else { "\n" };
-            print(&format!("{gap}{}", text(&profile)))?;
+            print(format!("{gap}{}", text(&profile)))?;
         }
         profiles.push(profile);
     }
     match &profiles[..] {
         _ if !args.json => Ok(()),
-        [profile] => print(&profile.to_json()),
+        [profile] => print(profile.to_json()),
         _ => {
             let texts: Vec<String> = profiles.iter().map(|profile| profile.to_json().trim_end().to_owned()).collect();
-            print(&format!("[\n{}\n]\n", texts.join(",\n")))
+            print(format!("[\n{}\n]\n", texts.join(",\n")))
         }
     }
-}
-
-/// Prints to standard output.
-pub fn print(text: &str) -> Result<(), Failure> {
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
 }

@@ -4,8 +4,6 @@ mod convert;
 mod info;
 mod synth;
 
-pub use info::print;
-
 use crate::failure::Failure;
 
 /// `floatgate trace`.

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use floatgate_run::tool::fit::{Basis, FitSpec, fit};
 use floatgate_workload::synthetic::model::moments::KNOWN;
 
-use super::info::print;
 use crate::failure::Failure;
+use crate::output::print;
 use crate::run::interrupt::Interrupt;
 use crate::run::progress::Terminal;
 use crate::trace_args::{TraceArgs, one_or_more, whole};
