@@ -88,9 +88,7 @@ def test_pages_call_missing_what_the_data_file_does(root, features):
     shown = " ".join(section(root, "faq.md", "### Which features are missing?").split())
     listed = [feature["faq"] for feature in features["missing"] if "faq" in feature]
     assert shown.startswith(f"Among others: {', '.join(listed[:-1])} and {listed[-1]}. ")
-    titles = re.findall(
-        r"^- \*\*(.*?)\*\*", section(root, "simulators.md", "## Missing features"), re.MULTILINE
-    )
+    titles = re.findall(r"^- \*\*(.*?)\*\*", section(root, "simulators.md", "## Missing features"), re.MULTILINE)
     assert sorted(titles) == sorted(
         {feature["simulators"] for feature in features["missing"] if "simulators" in feature}
     )
