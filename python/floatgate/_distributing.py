@@ -66,11 +66,11 @@ def each(
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, backend=own)
     start = partial(parallel, (joblib.delayed(_numbered)(function, *pair) for pair in enumerate(items)))
     is_local = type(backend).__name__ == "LokyBackend"
-    return _taken(start, _late_interrupts() if is_local else contextlib.nullcontext())
+    return _taken(start, _starting() if is_local else contextlib.nullcontext())
 
 
 @contextlib.contextmanager
-def _late_interrupts() -> Iterator[None]:
+def _starting() -> Iterator[None]:
     """Start processes of joblib within this context: they never get Ctrl-C, and this process gets it at the end.
 
     Ctrl-C in a terminal reaches all processes. One that is starting, or waits for a task, would print a traceback. This
@@ -82,6 +82,13 @@ def _late_interrupts() -> Iterator[None]:
         from joblib.externals.loky.backend import resource_tracker as of_loky  # noqa: PLC0415 (an extra)
 
         of_loky.ensure_running()
+    with late_interrupts():
+        yield
+
+
+@contextlib.contextmanager
+def late_interrupts() -> Iterator[None]:
+    """Delay Ctrl-C until the end of this context."""
     arrived: list[int] = []
     handler = signal.getsignal(signal.SIGINT)
     # Other threads may get the signal in spite of the mask, and then the main thread handles it.

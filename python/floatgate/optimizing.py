@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from floatgate import _files, sweepfile
-from floatgate._distributing import available, engine
+from floatgate._distributing import available, engine, late_interrupts
 from floatgate.exceptions import OptionError, OutputError, SimulationError
 from floatgate.plotting import front as draw_front
 from floatgate.ranges import Choices, Range, Ranges, dimensions, is_number
@@ -285,14 +285,16 @@ def _quiet_optuna() -> Iterator[None]:
 
 def _study(store: str | os.PathLike[str] | None, said: dict[str, Any], sampler: str) -> Any:  # noqa: ANN401
     import optuna  # noqa: PLC0415 (an extra)
-    from optuna.storages.journal import JournalFileBackend  # noqa: PLC0415
+    from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock  # noqa: PLC0415
 
     _sampler(sampler, 0)
     storage = None
     if store is not None:
         try:
             Path(store).mkdir(parents=True, exist_ok=True)
-            storage = optuna.storages.JournalStorage(JournalFileBackend(str(Path(store, _JOURNAL))))
+            path = str(Path(store, _JOURNAL))
+            backend = JournalFileBackend(path, lock_obj=_Uninterrupted(JournalFileSymlinkLock(path)))
+            storage = optuna.storages.JournalStorage(backend)
         except OSError as error:
             raise OutputError(f"cannot write to {store}: {error}") from error
     # Convert the specification to the representation in the journal.
@@ -314,6 +316,25 @@ def _study(store: str | os.PathLike[str] | None, said: dict[str, Any], sampler: 
     study = optuna.create_study(storage=storage, study_name=name, directions=directions)
     study.set_user_attr("said", said)
     return study
+
+
+class _Uninterrupted:
+    """A lock of a journal: Ctrl-C waits for its release, because Optuna's locks may leave their file behind."""
+
+    def __init__(self, lock: Any) -> None:  # noqa: ANN401 (Optuna's)
+        self._lock = lock
+        self._held = contextlib.ExitStack()
+
+    def acquire(self) -> bool:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(late_interrupts())
+            self._lock.acquire()
+            stack.callback(self._lock.release)
+            self._held = stack.pop_all()
+        return True
+
+    def release(self) -> None:
+        self._held.close()
 
 
 def _sampler(name: str, seed: int) -> Any:  # noqa: ANN401 (Optuna's)

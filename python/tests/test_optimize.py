@@ -1,5 +1,7 @@
 """Searches."""
 
+import os
+import signal
 import sys
 
 import matplotlib as mpl
@@ -96,6 +98,23 @@ def test_an_interrupted_search_continues_with_the_same_points(tmp_path, sampler,
     before = len(runs)
     assert search(trials=16, sampler=sampler, store=tmp_path).table().equals(expected)
     assert len(runs) == before
+
+
+def test_ctrl_c_leaves_no_lock_behind(tmp_path, monkeypatch):
+    """Ctrl-C arrives when Optuna is about to remove the file of its lock."""
+    expected = search(trials=4).table()
+    rename = os.rename
+
+    def interrupted(*places):
+        signal.raise_signal(signal.SIGINT)
+        rename(*places)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.rename", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            search(trials=4, store=tmp_path)
+    assert [place.name for place in tmp_path.iterdir() if place.suffix != ".parquet"] == ["optuna.journal"]
+    assert search(trials=4, store=tmp_path).table().equals(expected)
 
 
 def test_results_depend_on_the_seed_and_not_on_processors(tmp_path):

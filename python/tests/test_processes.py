@@ -89,7 +89,7 @@ def test_an_interrupted_command_continues(word, tmp_path):
     process = started(arguments, tmp_path)
     os.killpg(process.pid, signal.SIGINT)
     output, errors = process.communicate(timeout=60)
-    assert (process.returncode, output) == (130, "")
+    assert (process.returncode, output) == (130, ""), errors
     assert errors.startswith("interrupted: ")
     assert "kept in kept" in errors
     assert "the same command continues" in errors
