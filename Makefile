@@ -44,6 +44,8 @@ KILLS ?= 500
 DATABASE_KILLS ?= 20
 # Tests for `make check`, which fail most often.
 FAST := model determinism mechanisms tidy config
+# Tests of the papers' figures in `mechanisms`, a third of its time, which only `make test` runs.
+SLOW := parallelism::
 # Random devices of the first kind, and power cuts per property, in `make check` and `make test`. `make digests` runs
 # each device with a recorded digest, and `cargo test` draws 1,500 devices.
 TEST_CASES ?= 50
@@ -71,7 +73,8 @@ lint: ## Check formatting and lints
 
 .PHONY: check
 check: lint ## Check formatting and lints, and run the fast tests
-	$(SEEDED) FLOATGATE_CASES=$(TEST_CASES) $(CARGO) test --workspace --lib $(addprefix --test ,$(FAST)) --locked
+	$(SEEDED) FLOATGATE_CASES=$(TEST_CASES) $(CARGO) test --workspace --lib $(addprefix --test ,$(FAST)) --locked -- \
+		$(addprefix --skip ,$(SLOW))
 
 .PHONY: test
 test: lint ## Run all checks: formatting, lints, documentation, tests, dashboard
