@@ -410,7 +410,7 @@ fn invalid_buffer_options_are_refused() {
         (&["buffer.capacity=1MiB", "buffer.high_water=0.5"], "buffer.low_water"),
         (&["buffer.capacity=1MiB", "buffer.write=write-through", "buffer.read=false"], "buffer.read"),
         (&["buffer.capacity=1MiB", "buffer.bandwidth=1B/s"], "buffer.bandwidth"),
-        (&["buffer.capacity=1MiB", "buffer.eviction={ cflru = { window = 2.0 } }"], "buffer.eviction.cflru"),
+        (&["buffer.capacity=1MiB", "buffer.eviction={ cflru = { window = 2.0 } }"], "buffer.eviction.cflru.window"),
         (&["controller.firmware.cores=0"], "controller.firmware.cores"),
         (&["controller.firmware.clock=1Hz"], "controller.firmware.clock"),
         (&["controller.firmware.lookup=\"1s\""], "controller.firmware.lookup"),

@@ -214,7 +214,7 @@ fn invalid_numbers_of_active_blocks_are_refused_with_a_value_that_works() {
     };
     let text = refused(&["allocation.dynamic.active_blocks=3"]);
     assert!(text.contains("a pool of 2 planes has 1 to 2; use 2"), "{text}");
-    assert!(refused(&["allocation.dynamic.active_blocks=0"]).contains("use 2"));
+    assert!(refused(&["allocation.dynamic.active_blocks=0"]).contains("must be at least 1"));
     assert!(refused(&["temperature=multi-hash"]).contains("set temperature to \"none\""));
     assert!(refused(&["faults.program_rate=0.01"]).contains("leave out the table faults"));
     assert!(refused(&["gc.frontiers=single"]).contains("set gc.frontiers to \"separate\""));

@@ -71,7 +71,6 @@ const CORE: Layers = &[
     ("config", "ftl::allocation::*Config ftl::mapping::*Config ftl::gc::victim::*Config", "as above"),
     ("config", "ftl::gc::trigger::*Config ftl::gc::wear::*Config ftl::temperature::*Config", "as above"),
     ("config", "cache::eviction::*Config", "as above"),
-    ("config", "ftl::temperature::written::MAX_CLASSES", "the file says how many there are"),
     ("config", "state::Difference", "two devices differ in what shapes a saved state"),
     ("config", "external", "the file names policies of other programs, and the device knows who makes them"),
     ("policy", "config", "a policy is made for a device"),

@@ -191,8 +191,14 @@ fn wear_policies_refuse_devices_that_they_cannot_level() {
     let cases: [(&[&str], &str); 6] = [
         (&["gc.wear=agrawal", "nand.endurance=0"], "give nand.endurance, for example 3000"),
         (&["gc.wear={ agrawal = { migration = false, rate_limiting = false } }"], "use gc.wear = \"none\""),
-        (&["gc.wear={ agrawal = { retirement_age = 1.5 } }"], "retirement_age = 1.5: expected a share from 0 to 1"),
-        (&["gc.wear={ static-threshold = { threshold = 0 } }"], "expected at least 1"),
+        (
+            &["gc.wear={ agrawal = { retirement_age = 1.5 } }"],
+            "gc.wear.agrawal.retirement_age = 1.5: must be from 0 to 1",
+        ),
+        (
+            &["gc.wear={ static-threshold = { threshold = 0 } }"],
+            "gc.wear.static-threshold.threshold = 0: must be at least 1",
+        ),
         (&["gc.wear=dual-pool", "mapping.scheme=block"], "it needs gc.wear = \"least-erased\""),
         (&["faults.wear_out={ weibull = { shape = 0 } }"], "faults.wear_out.weibull.shape"),
     ];

@@ -123,7 +123,7 @@ pub struct Suspend {
     /// Time from the resume command until the cells continue.
     pub resume: Duration,
     /// Maximum number of read commands that delay one operation, over all its suspensions.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1000))]
     pub limit: u32,
 }
 

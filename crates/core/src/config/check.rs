@@ -2,28 +2,19 @@
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
+use std::sync::LazyLock;
 
 use super::advanced::{Advanced, Waste, Wise};
 use super::cells::CellMode;
 use super::error::{ConfigError, Problem};
+use super::limits::{MAX_SLOTS, MAX_UNITS, MAX_UNITS_PER_BLOCK, MAX_UNITS_PER_PROGRAM};
+use super::schema::Schema;
 use super::units::{Bandwidth, BlockCount, Bytes, Duration, Frequency, OneOrMany, TransferRate};
 use super::{
     BlockSummary, BusProtocol, Capacity, Concurrency, DeviceConfig, FaultsConfig, Firmware, Frontiers, GcPace, GcScope,
     MapMemory, WearOut, WritePolicy,
 };
 use crate::ftl::allocation::{AllocationConfig, StaticConfig};
-use crate::ftl::temperature::TemperatureConfig;
-use crate::ftl::temperature::written::MAX_CLASSES;
-
-/// Maximum number of physical mapping units in a device. Ids are `u32`: the top bit marks units in a write slot, and
-/// some ids are reserved for other marks.
-pub const MAX_UNITS: u64 = (1 << 31) - (1 << 20);
-/// Maximum number of mapping units in a block: counts of valid units are `u16`.
-pub const MAX_UNITS_PER_BLOCK: u64 = u16::MAX as u64;
-/// Maximum number of mapping units in a program: sets of them are one word.
-pub const MAX_UNITS_PER_PROGRAM: u64 = 64;
-/// Maximum number of write slots: the ids that [`MAX_UNITS`] leaves.
-pub const MAX_SLOTS: u32 = 1 << 20;
 
 /// Maximum number of planes of a die, and of dies of a chip, that work together: sets of them are one word. Real parts
 /// have a few.
@@ -54,6 +45,7 @@ impl DeviceConfig {
         check.bus();
         check.controller();
         let so_far = check.problems.len();
+        check.ranges();
         check.geometry();
         check.mapping_unit();
         if check.problems.len() == so_far {
@@ -98,6 +90,13 @@ impl Check<'_> {
             let (least, most) = range.into_inner();
             self.refuse(path, value, &format!("must be from {least} to {most}: {why}"));
         }
+    }
+
+    /// Checks all numbers against the ranges in their attributes, which are in the schema of a device file as well.
+    fn ranges(&mut self) {
+        static SCHEMA: LazyLock<Schema> = LazyLock::new(Schema::new);
+        let values = serde_json::to_value(self.device).expect("a device is plain data");
+        SCHEMA.out_of_range(&values, &mut |path, value, range| self.refuse(path, value, &format!("must be {range}")));
     }
 
     fn nand(&mut self) {
@@ -175,12 +174,6 @@ impl Check<'_> {
             }
         }
         let (path, suspend) = ("nand.advanced.suspend", &nand.advanced.suspend);
-        self.in_range(
-            &format!("{path}.limit"),
-            suspend.limit,
-            1..=1000,
-            "to disable suspension, set program and erase to false",
-        );
         for (name, time) in [("latency", suspend.latency), ("resume", suspend.resume)] {
             self.in_range(&format!("{path}.{name}"), time, Duration(0)..=MAX_TIME, "no suspension takes longer");
         }
@@ -225,11 +218,6 @@ impl Check<'_> {
         if let Some(cycle) = bus.command_cycle {
             self.in_range("bus.command_cycle", cycle, Duration(0)..=MAX_CYCLE, "it is the time of one bus cycle");
         }
-        let cycles = bus.command_cycles;
-        for (name, cycles) in [("read", cycles.read), ("program", cycles.program), ("erase", cycles.erase)] {
-            let path = format!("bus.command_cycles.{name}");
-            self.in_range(&path, cycles, 0..=1000, "commands and addresses take a few cycles");
-        }
         let for_reads = bus.channel_switch_read.map(|time| ("bus.channel_switch_read", time));
         let switches = [("bus.way_switch", bus.way_switch), ("bus.channel_switch", bus.channel_switch)];
         for (path, time) in switches.into_iter().chain(for_reads) {
@@ -239,7 +227,6 @@ impl Check<'_> {
 
     fn controller(&mut self) {
         let host = &self.device.host;
-        self.in_range("host.queue_depth", host.queue_depth, 1..=u32::MAX, "with 0, no request would be accepted");
         if ![512, 4096].contains(&host.sector_size.0) {
             let what = "must be 512B or 4KiB, the logical blocks of drives";
             self.refuse("host.sector_size", host.sector_size, what);
@@ -266,7 +253,6 @@ impl Check<'_> {
 
     fn firmware(&mut self, firmware: &Firmware) {
         let path = |key: &str| format!("controller.firmware.{key}");
-        self.in_range(&path("cores"), firmware.cores, 1..=1024, "each core has its own events");
         let range = Frequency(1_000)..=Frequency(1_000_000_000_000);
         self.in_range(&path("clock"), firmware.clock, range, "it is the clock frequency of a core");
         let costs = [
@@ -288,9 +274,6 @@ impl Check<'_> {
         let Some(buffer) = device.active_buffer() else { return };
         let range = Bytes(device.unit_bytes())..=Bytes(u64::from(u32::MAX));
         self.in_range("buffer.capacity", buffer.capacity, range, "it holds mapping units, in memory of this machine");
-        for (path, share) in [("buffer.high_water", buffer.high_water), ("buffer.low_water", buffer.low_water)] {
-            self.in_range(path, share, 0.0..=1.0, "it is a share of the capacity");
-        }
         if buffer.low_water > buffer.high_water {
             let what = format!("must be at most buffer.high_water = {}, where eviction starts", buffer.high_water);
             self.refuse("buffer.low_water", buffer.low_water, &what);
@@ -311,20 +294,6 @@ impl Check<'_> {
 
     fn geometry(&mut self) {
         let g = &self.device.geometry;
-        let counts = [
-            ("channels", g.channels),
-            ("chips", g.chips),
-            ("chips_per_package", g.chips_per_package),
-            ("dies", g.dies),
-            ("planes", g.planes),
-            ("blocks", g.blocks),
-            ("pages", g.pages),
-            ("pages_per_program", g.pages_per_program),
-        ];
-        for (name, count) in counts {
-            let most = MAX_UNITS as u32 - 1;
-            self.in_range(&format!("geometry.{name}"), count, 1..=most, "a device has at least one of each");
-        }
         if g.chips_per_package > 0 && !g.chips.is_multiple_of(g.chips_per_package) {
             let what = format!("must divide geometry.chips = {}: packages have equal numbers of chips", g.chips);
             self.refuse("geometry.chips_per_package", g.chips_per_package, &what);
@@ -587,13 +556,6 @@ impl Check<'_> {
         if let Some(why) = device.mapping.scheme.needs(device).no_faults {
             self.refuse("faults", "a table", why);
         }
-        let rates = [("program", faults.program_rate), ("erase", faults.erase_rate), ("read", faults.read_rate)];
-        for (name, rate) in rates {
-            self.in_range(&format!("faults.{name}_rate"), rate, 0.0..=1.0, "it is a share of operations");
-        }
-        if let WearOut::Weibull { shape } = faults.wear_out {
-            self.in_range("faults.wear_out.weibull.shape", shape, 0.5..=100.0, "it is the shape of a distribution");
-        }
         if faults.wear_out != WearOut::Limit && device.endurance() == 0 {
             let what = "blocks of this device endure any number of erases; give nand.endurance, for example 3000";
             self.refuse("faults.wear_out", "given", what);
@@ -715,8 +677,6 @@ impl Check<'_> {
             self.refuse("gc.background", "{ .. }", &what);
         }
         self.in_range("gc.background.idle", background.idle, Duration(0)..=MAX_TIME, "no idle time is longer");
-        let why = "it is a share of the units of a block";
-        self.in_range("gc.background.gain", background.gain, 0.0..=1.0, why);
         let (until, blocks) = (background.until.of(device.geometry.blocks), device.geometry.blocks);
         let least = device.soft_threshold() + 2;
         if !(least..=blocks).contains(&until) {
@@ -749,10 +709,6 @@ impl Check<'_> {
     fn temperature(&mut self) {
         let device = self.device;
         let name = device.temperature.name();
-        if let TemperatureConfig::External(options) = &device.temperature {
-            let why = "a classifier distinguishes two classes or more, and each has an open block in every plane";
-            self.in_range("temperature.external.classes", options.classes, 2..=MAX_CLASSES, why);
-        }
         if device.temperature.classes() < 2 {
             return;
         }

@@ -15,6 +15,7 @@ pub mod faults;
 mod figures;
 pub mod gang;
 mod layer;
+mod limits;
 mod listing;
 mod load;
 mod longest_step;
@@ -140,27 +141,27 @@ fn one() -> u32 {
 #[serde(deny_unknown_fields)]
 pub struct Geometry {
     /// Number of channels (buses), which are independent except in a gang.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = limits::MAX_COUNT))]
     pub channels: u32,
     /// Number of chips per channel: parts with their own chip-enable and ready/busy signals ("ways").
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = limits::MAX_COUNT))]
     pub chips: u32,
     /// Number of chips per package, which is busy as a whole with `nand.concurrency = "chip"`.
     #[serde(default = "one")]
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = limits::MAX_COUNT))]
     pub chips_per_package: u32,
     /// Number of dies per chip.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = limits::MAX_COUNT))]
     pub dies: u32,
     /// Number of planes per die.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = limits::MAX_COUNT))]
     pub planes: u32,
     /// Number of blocks per plane.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = limits::MAX_COUNT))]
     pub blocks: u32,
     /// Number of pages per block. Required unless `block_size` is given.
     #[serde(default)]
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = limits::MAX_COUNT))]
     pub pages: u32,
     /// Data bytes of a block, as an alternative to `pages`: the number of pages follows from `page_size`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -182,7 +183,7 @@ pub struct Geometry {
     pub logical_page: Option<Bytes>,
     /// Number of pages that one program command fills: 1, or the pages of a wordline.
     #[serde(default = "one")]
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = limits::MAX_COUNT))]
     pub pages_per_program: u32,
 }
 
@@ -363,12 +364,15 @@ pub enum Direction {
 pub struct CommandCycles {
     /// Cycles of a read.
     #[serde(default)]
+    #[schemars(range(max = 1000))]
     pub read: u32,
     /// Cycles of a program.
     #[serde(default)]
+    #[schemars(range(max = 1000))]
     pub program: u32,
     /// Cycles of an erase.
     #[serde(default)]
+    #[schemars(range(max = 1000))]
     pub erase: u32,
 }
 
@@ -567,7 +571,7 @@ pub enum Frontiers {
 #[serde(deny_unknown_fields, default)]
 pub struct Controller {
     /// Number of write slots, one for each mapping unit until its program completes.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = limits::MAX_SLOTS))]
     pub write_slots: u32,
     /// Maximum time for which a host write waits for others to fill its program command. The rest is padding. A flush
     /// or FUA ends the wait.
@@ -590,7 +594,7 @@ impl Default for Controller {
 #[serde(deny_unknown_fields, default)]
 pub struct Firmware {
     /// Number of cores, which take work first come, first served.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1024))]
     pub cores: u32,
     /// Clock frequency of each core. Default: Hu et al. 2011, Section 3.1.
     pub clock: Frequency,

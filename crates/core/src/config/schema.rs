@@ -3,6 +3,8 @@
 //! Merging, the checks of keys, suggestions and the reference page read the keys from here, so that no key is written
 //! down twice.
 
+use std::fmt::{self, Display, Formatter};
+
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
@@ -82,6 +84,43 @@ pub(super) struct Schema {
     root: Value,
     /// Policies of the program that loads the device, except those whose names are taken.
     pub offers: Vec<Offer>,
+}
+
+/// Range of a number: its limits, and whether each of them is excluded.
+pub(super) struct Range {
+    least: Option<(f64, bool)>,
+    most: Option<(f64, bool)>,
+}
+
+impl Range {
+    fn of(node: &Value) -> Range {
+        let limit = |name: &str, is_excluded| node[name].as_f64().map(|limit| (limit, is_excluded));
+        Range {
+            least: limit("exclusiveMinimum", true).or(limit("minimum", false)),
+            most: limit("exclusiveMaximum", true).or(limit("maximum", false)),
+        }
+    }
+
+    fn contains(&self, value: f64) -> bool {
+        self.least.is_none_or(|(least, is_excluded)| value > least || (value == least && !is_excluded))
+            && self.most.is_none_or(|(most, is_excluded)| value < most || (value == most && !is_excluded))
+    }
+}
+
+impl Display for Range {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match (self.least, self.most) {
+            (Some((least, false)), Some((most, false))) => write!(f, "from {least} to {most}"),
+            (Some((least, false)), Some((most, true))) => write!(f, "from {least} to below {most}"),
+            (Some((least, true)), Some((most, false))) => write!(f, "above {least} and at most {most}"),
+            (Some((least, true)), Some((most, true))) => write!(f, "between {least} and {most}"),
+            (Some((least, false)), None) => write!(f, "at least {least}"),
+            (Some((least, true)), None) => write!(f, "above {least}"),
+            (None, Some((most, false))) => write!(f, "at most {most}"),
+            (None, Some((most, true))) => write!(f, "below {most}"),
+            (None, None) => f.write_str("a number"),
+        }
+    }
 }
 
 /// Kind of value of a key.
@@ -177,6 +216,29 @@ impl Schema {
             Shape::Table(fields) => fields.iter().find(|field| field.name == key).map(|field| field.node),
             Shape::Choice(variants) => variants.iter().find(|variant| variant.name == key)?.options,
             Shape::Map | Shape::Value => None,
+        }
+    }
+
+    /// Calls `refuse` with the path, the value and the range of each number that is outside the range of its node.
+    pub fn out_of_range(&self, value: &Value, refuse: &mut dyn FnMut(&str, f64, Range)) {
+        self.out_of_range_below(&self.root, value, "", refuse);
+    }
+
+    fn out_of_range_below(&self, node: &Value, value: &Value, path: &str, refuse: &mut dyn FnMut(&str, f64, Range)) {
+        let node = self.resolve(node);
+        if let Some(fields) = value.as_object() {
+            for (key, value) in fields {
+                if let Some(node) = self.child(node, key) {
+                    self.out_of_range_below(node, value, &join(path, key), refuse);
+                }
+            }
+            return;
+        }
+        // A number that JSON does not have becomes null.
+        let is_number = value.is_number() || (value.is_null() && node["type"] == "number");
+        let (value, range) = (value.as_f64().unwrap_or(f64::NAN), Range::of(node));
+        if is_number && !range.contains(value) {
+            refuse(path, value, range);
         }
     }
 

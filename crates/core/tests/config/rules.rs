@@ -1,5 +1,7 @@
 //! Checks across several keys.
 
+use serde_json::json;
+
 use super::*;
 
 /// Overrides of `tiny`, and part of the error that each gives.
@@ -149,11 +151,11 @@ const REFUSED: &[(&[&str], &str)] = &[
     ),
     (&["durability.checkpoint=1MiB", "geometry.blocks=3"], "; durability.checkpoint takes "),
     (&["gc.hard_threshold=3"], "gc.hard_threshold = 3: 3 blocks, must be at most gc.soft_threshold = 2 blocks"),
-    (&["gc.victim.d-choices.d=1001"], "gc.victim.d-choices: d = 1001: must be at most 1000; to compare all"),
-    (&["gc.victim.d-choices.d=0"], "gc.victim.d-choices: d = 0 draws no block: d must be 1 or more"),
+    (&["gc.victim.d-choices.d=1001"], "gc.victim.d-choices.d = 1001: must be from 1 to 1000"),
+    (&["gc.victim.d-choices.d=0"], "gc.victim.d-choices.d = 0: must be from 1 to 1000"),
     (&["controller.write_slots=0"], "controller.write_slots = 0: must be from 1 to 1048576"),
     (&["geometry.page_size=16KiB", "controller.write_slots=3"], "controller.write_slots = 3: must be from 4 to"),
-    (&["host.queue_depth=0"], "host.queue_depth = 0: must be from 1"),
+    (&["host.queue_depth=0"], "host.queue_depth = 0: must be at least 1"),
     (&["host.sector_size=2KiB"], "host.sector_size = 2KiB: must be 512B or 4KiB"),
     (&["host.link_bandwidth=0GB/s"], "host.link_bandwidth = 0B/s: must be from 1KB/s to"),
 ];
@@ -168,12 +170,44 @@ fn every_rule_names_key_value_and_reason() {
     }
 }
 
+/// Each number with a range is refused just outside it, and the schema has the same range.
+#[test]
+fn ranges_of_numbers_are_those_of_the_schema() {
+    let schema = floatgate_core::config::json_schema();
+    for (set, table, key, limits) in [
+        ("controller.firmware.cores=1025", "Firmware", "cores", json!({ "minimum": 1, "maximum": 1024 })),
+        (
+            "buffer={ capacity = \"1MiB\", high_water = nan }",
+            "BufferConfig",
+            "high_water",
+            json!({ "minimum": 0.0, "maximum": 1.0 }),
+        ),
+        (
+            "mapping.scheme={ dftl = { protected = 1.0 } }",
+            "DftlConfig",
+            "protected",
+            json!({ "minimum": 0.0, "exclusiveMaximum": 1.0 }),
+        ),
+        (
+            "temperature={ multi-hash = { counters = 0.0 } }",
+            "MultiHashConfig",
+            "counters",
+            json!({ "exclusiveMinimum": 0.0, "maximum": 16.0 }),
+        ),
+    ] {
+        let node = &schema["$defs"][table]["properties"][key];
+        assert!(limits.as_object().unwrap().iter().all(|(name, limit)| node[name] == *limit), "{set}: {node}");
+        let error = tiny(&[set]).expect_err(set).to_string();
+        assert!(error.contains(&format!(".{key} = ")) && error.contains("must be "), "{error}");
+    }
+}
+
 #[test]
 fn all_problems_are_found_at_once() {
     let all = ["geometry.dies=0", "nand.erase=1000s", "bus.width=12", "host.queue_depth=0"];
     let error = tiny(&all).unwrap_err();
     let paths: Vec<&str> = error.problems().iter().map(|problem| problem.path.as_str()).collect();
-    assert_eq!(paths, ["nand.erase", "bus.width", "host.queue_depth", "geometry.dies"]);
+    assert_eq!(paths, ["nand.erase", "bus.width", "geometry.dies", "host.queue_depth"]);
 }
 
 #[test]

@@ -50,16 +50,7 @@ struct Marks {
 
 impl Policy for Cflru {
     type Config = CflruConfig;
-    fn check(options: &CflruConfig, _: &DeviceConfig) -> Result<(), String> {
-        if (0.0..=1.0).contains(&options.window) {
-            Ok(())
-        } else {
-            Err(format!("window = {}: expected a share of the buffer from 0 to 1", options.window))
-        }
-    }
-
     fn new(options: &CflruConfig, device: &DeviceConfig, _: u64) -> Result<Self, String> {
-        Self::check(options, device)?;
         let units = device.buffer_units();
         Ok(Cflru {
             window: libm::round(options.window * f64::from(units)) as u32,

@@ -16,7 +16,7 @@ pub struct Config {
     pub name: String,
     /// Number of classes, from 2 to 4, each with an open block in every plane.
     #[serde(default = "two")]
-    #[schemars(range(min = 2, max = 4))]
+    #[schemars(range(min = 2, max = MAX_CLASSES))]
     pub classes: u32,
     /// Digest of the policy's source, filled in by the program, so that devices with other sources differ.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -88,12 +88,3 @@ fn share_of(units: u64, share: f64) -> u32 {
     let millionths = (share * 1e6 + 0.5) as u64;
     (units * millionths / 1_000_000).clamp(1, units.max(1)) as u32
 }
-
-/// Checks that a share is above 0 and at most 1.
-fn check_share(name: &str, share: f64) -> Result<(), String> {
-    if share > 0.0 && share <= 1.0 {
-        Ok(())
-    } else {
-        Err(format!("{name} = {share}: expected a share of the host's units, above 0 and at most 1"))
-    }
-}

@@ -12,16 +12,16 @@ use crate::state::{Reader, StateError, Writer};
 #[serde(deny_unknown_fields, default)]
 pub struct MultiHashConfig {
     /// Number of counters of half a byte for each unit of the host; the total is rounded up to a power of two.
-    #[schemars(range(min = 0.0, max = 16.0))]
+    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 16.0))]
     pub counters: f64,
     /// Number of counters of a unit, and of hash functions.
-    #[schemars(range(min = 1, max = 8))]
+    #[schemars(range(min = 1, max = FACTORS.len()))]
     pub hashes: u32,
     /// Value that all counters of a unit have to reach for it to be hot.
-    #[schemars(range(min = 1, max = 15))]
+    #[schemars(range(min = 1, max = MAX_COUNT))]
     pub hot: u32,
     /// Number of writes for each unit of the host after which all counters are halved.
-    #[schemars(range(min = 0.0, max = 1000.0))]
+    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1000.0))]
     pub halve_after: f64,
 }
 
@@ -74,26 +74,7 @@ const MAX_COUNT: u64 = 15;
 impl Policy for MultiHash {
     type Config = MultiHashConfig;
 
-    fn check(options: &MultiHashConfig, _: &DeviceConfig) -> Result<(), String> {
-        let MultiHashConfig { counters, hashes, hot, halve_after } = *options;
-        if !(counters > 0.0 && counters <= 16.0) {
-            return Err(format!("counters = {counters}: must be above 0 and at most 16 for each unit"));
-        }
-        if !(1..=FACTORS.len() as u32).contains(&hashes) {
-            return Err(format!("hashes = {hashes}: must be from 1 to {}", FACTORS.len()));
-        }
-        if !(1..=MAX_COUNT as u32).contains(&hot) {
-            return Err(format!("hot = {hot}: must be from 1 to {MAX_COUNT}, the maximum of a counter"));
-        }
-        if halve_after > 0.0 && halve_after <= 1000.0 {
-            Ok(())
-        } else {
-            Err(format!("halve_after = {halve_after}: must be above 0 and at most 1000 writes for each unit"))
-        }
-    }
-
     fn new(options: &MultiHashConfig, device: &DeviceConfig, _: u64) -> Result<Self, String> {
-        Self::check(options, device)?;
         let of_units = |share: f64| ((device.logical_units() as f64 * share) as u64).max(1);
         Ok(MultiHash::of(of_units(options.counters), options.hashes, options.hot, of_units(options.halve_after)))
     }

@@ -1,6 +1,6 @@
 //! Two-level LRU classifier: a list of hot units, and a list of candidates.
 
-use super::{TemperaturePolicy, check_share, share_of};
+use super::{TemperaturePolicy, share_of};
 use crate::config::DeviceConfig;
 use crate::ftl::temperature::written::Written;
 use crate::policy::Policy;
@@ -12,10 +12,10 @@ use crate::state::{Reader, StateError, Writer};
 #[serde(deny_unknown_fields, default)]
 pub struct TwoLevelLruConfig {
     /// Length of the list of hot units, as a share of the host's units.
-    #[schemars(range(min = 0.0, max = 1.0))]
+    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
     pub hot: f64,
     /// Length of the list of candidates, as a share of the host's units.
-    #[schemars(range(min = 0.0, max = 1.0))]
+    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
     pub candidates: f64,
 }
 
@@ -53,13 +53,7 @@ const CANDIDATES: usize = 1;
 impl Policy for TwoLevelLru {
     type Config = TwoLevelLruConfig;
 
-    fn check(options: &TwoLevelLruConfig, _: &DeviceConfig) -> Result<(), String> {
-        check_share("hot", options.hot)?;
-        check_share("candidates", options.candidates)
-    }
-
     fn new(options: &TwoLevelLruConfig, device: &DeviceConfig, _: u64) -> Result<Self, String> {
-        Self::check(options, device)?;
         let units = device.logical_units();
         Ok(TwoLevelLru::of(units as u32, share_of(units, options.hot), share_of(units, options.candidates)))
     }

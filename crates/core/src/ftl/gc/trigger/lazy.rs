@@ -31,16 +31,7 @@ pub struct Lazy {
 impl Policy for Lazy {
     type Config = LazyConfig;
 
-    fn check(options: &LazyConfig, _: &DeviceConfig) -> Result<(), String> {
-        if (0.0..=1.0).contains(&options.invalid) {
-            Ok(())
-        } else {
-            Err(format!("invalid = {}: expected a share from 0 to 1", options.invalid))
-        }
-    }
-
     fn new(options: &LazyConfig, device: &DeviceConfig, _: u64) -> Result<Self, String> {
-        Self::check(options, device)?;
         Ok(Lazy { per_block: options.invalid * f64::from(device.data_units_per_block()) })
     }
 }
@@ -70,6 +61,5 @@ mod tests {
         let lazy = Lazy::new(&LazyConfig { invalid: 0.1 }, &device, 1).unwrap();
         let wants = |invalid| lazy.is_due(invalid, 10);
         assert_eq!([wants(0), wants(63), wants(64), wants(640)], [false, false, true, true]);
-        assert!(Lazy::new(&LazyConfig { invalid: 1.5 }, &device, 1).unwrap_err().contains("from 0 to 1"));
     }
 }

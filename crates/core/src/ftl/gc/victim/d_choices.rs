@@ -16,7 +16,7 @@ const MAX_CHOICES: u32 = 1000;
 #[serde(deny_unknown_fields, default)]
 pub struct DChoicesConfig {
     /// Number of blocks drawn, with replacement, from 1 (`random`) to 1000 (nearly `greedy`).
-    #[schemars(range(min = 1, max = 1000))]
+    #[schemars(range(min = 1, max = MAX_CHOICES))]
     pub d: u32,
 }
 
@@ -36,18 +36,7 @@ pub struct DChoices {
 
 impl Policy for DChoices {
     type Config = DChoicesConfig;
-    fn check(options: &DChoicesConfig, _: &DeviceConfig) -> Result<(), String> {
-        match options.d {
-            0 => Err("d = 0 draws no block: d must be 1 or more".to_owned()),
-            d if d > MAX_CHOICES => {
-                Err(format!("d = {d}: must be at most {MAX_CHOICES}; to compare all blocks, use `greedy`"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn new(options: &DChoicesConfig, device: &DeviceConfig, seed: u64) -> Result<Self, String> {
-        Self::check(options, device)?;
+    fn new(options: &DChoicesConfig, _: &DeviceConfig, seed: u64) -> Result<Self, String> {
         Ok(DChoices { d: options.d, rng: Rng::new(seed, "gc.victim.d-choices") })
     }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Needs, WearPolicy, check_threshold};
+use super::{Needs, WearPolicy};
 use crate::config::DeviceConfig;
 use crate::ftl::space::{ColdOrder, RegionView};
 use crate::policy::Policy;
@@ -72,12 +72,7 @@ pub struct DualPool {
 impl Policy for DualPool {
     type Config = DualPoolConfig;
 
-    fn check(options: &DualPoolConfig, _: &DeviceConfig) -> Result<(), String> {
-        check_threshold(options.threshold, DualPoolConfig::default().threshold)
-    }
-
     fn new(options: &DualPoolConfig, device: &DeviceConfig, _: u64) -> Result<Self, String> {
-        DualPool::check(options, device)?;
         let blocks_per_plane = device.geometry.blocks;
         let mut policy = DualPool {
             threshold: options.threshold,

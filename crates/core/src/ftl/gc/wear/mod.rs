@@ -82,14 +82,6 @@ pub trait WearPolicy {
     }
 }
 
-/// Checks a threshold of erases. `usual` is a value that works.
-fn check_threshold(threshold: u32, usual: u32) -> Result<(), String> {
-    match threshold {
-        0 => Err(format!("threshold = 0: expected at least 1, or data would move after every erase; try {usual}")),
-        _ => Ok(()),
-    }
-}
-
 policy_family! {
     /// Policy that levels wear.
     Wear / WearConfig: dyn WearPolicy, or external {

@@ -1,6 +1,6 @@
 //! Static wear leveling with a threshold: cold data move to a worn block if erases differ by too much.
 
-use super::{Needs, WearPolicy, check_threshold};
+use super::{Needs, WearPolicy};
 use crate::config::DeviceConfig;
 use crate::ftl::space::{ColdOrder, RegionView};
 use crate::policy::Policy;
@@ -31,12 +31,7 @@ pub struct StaticThreshold {
 impl Policy for StaticThreshold {
     type Config = StaticThresholdConfig;
 
-    fn check(options: &StaticThresholdConfig, _: &DeviceConfig) -> Result<(), String> {
-        check_threshold(options.threshold, StaticThresholdConfig::default().threshold)
-    }
-
-    fn new(options: &StaticThresholdConfig, device: &DeviceConfig, _: u64) -> Result<Self, String> {
-        StaticThreshold::check(options, device)?;
+    fn new(options: &StaticThresholdConfig, _: &DeviceConfig, _: u64) -> Result<Self, String> {
         Ok(StaticThreshold { threshold: options.threshold })
     }
 }

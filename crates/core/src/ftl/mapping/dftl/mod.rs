@@ -38,7 +38,7 @@ pub struct DftlConfig {
     /// Bytes of an entry, an address, in a translation page.
     pub entry: Bytes,
     /// Share of the cache for entries that were used more than once (protected segment).
-    #[schemars(range(min = 0.0, max = 1.0))]
+    #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
     pub protected: f64,
     /// True if one update of a translation page writes all its entries that are newer in the cache, and a victim causes
     /// one update for each page. False if each entry needs its own.
@@ -46,7 +46,7 @@ pub struct DftlConfig {
     /// True if garbage collection updates a cached entry in the cache only, and its translation page later.
     pub lazy_copies: bool,
     /// Share of spare blocks for translation pages, beyond the least that works.
-    #[schemars(range(min = 0.0, max = 1.0))]
+    #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
     pub map_spare: f64,
     /// Cell mode of these blocks. `slc` needs the times of `nand.slc_mode`.
     #[serde(skip_serializing_if = "CellMode::is_native")]
@@ -155,13 +155,6 @@ impl Policy for Dftl {
         if options.cached_entry.0 == 0 || !(1..=MAX_CACHED).contains(&options.cached_entries()) {
             let what = format!("must hold from 1 to {MAX_CACHED} entries of {}", options.cached_entry);
             return Err(format!("cache = {}: {what} (cached_entry)", options.cache));
-        }
-        if !(0.0..1.0).contains(&options.protected) {
-            let what = "expected a share of the cache from 0 to below 1, because new entries need some of it";
-            return Err(format!("protected = {}: {what}", options.protected));
-        }
-        if !(0.0..1.0).contains(&options.map_spare) {
-            return Err(format!("map_spare = {}: expected a share of blocks from 0 to below 1", options.map_spare));
         }
         if device.units_per_block() > MAX_UNITS_PER_BLOCK {
             let units = device.units_per_block();
