@@ -489,13 +489,6 @@ impl Check<'_> {
         let device = self.device;
         match device.capacity {
             Capacity::Spare(spare) => {
-                if !(0.0..1.0).contains(&spare) {
-                    return self.refuse(
-                        "capacity.spare",
-                        spare,
-                        "must be from 0 to below 1: it is a share of the flash",
-                    );
-                }
                 if device.logical_units() == 0 {
                     self.refuse("capacity.spare", spare, "leaves no capacity for the host");
                 }

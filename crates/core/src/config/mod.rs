@@ -192,7 +192,7 @@ pub struct Geometry {
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Capacity {
     /// Over-provisioning: (physical - logical) / physical, from 0 to below 1.
-    Spare(#[schemars(range(min = 0.0, max = 1.0))] f64),
+    Spare(#[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))] f64),
     /// Size that the host sees.
     Logical(Bytes),
 }
