@@ -365,11 +365,14 @@ def _search(
         # Batches end at the same trials with and without an interruption, so that the same points are chosen.
         batch = min(said["batch"] - done % said["batch"], trials - done)
         points = {trial.number: trial.params for trial in _unfinished(study, choices)}
-        while len(points) < batch:
-            # Each point has its own sampler. Therefore a choice depends only on known results, not on the start time.
-            study.sampler = _sampler(said["sampler"], said["seed"] * 1_000_003 + len(study.get_trials(deepcopy=False)))
-            trial = study.ask()
-            points[trial.number] = {path: where.suggest(trial, path) for path, where in choices.items()}
+        # An incompletely chosen point would not have the values that it has without an interruption.
+        with late_interrupts():
+            while len(points) < batch:
+                # Each point has its own sampler. Therefore a choice depends only on known results, not on the time.
+                seed = said["seed"] * 1_000_003 + len(study.get_trials(deepcopy=False))
+                study.sampler = _sampler(said["sampler"], seed)
+                trial = study.ask()
+                points[trial.number] = {path: where.suggest(trial, path) for path, where in choices.items()}
         _run_batch(study, points, choices, objectives, run)
         done += len(points)
         told(done, trials, (time.monotonic() - begun) / (done - before) * (trials - done))

@@ -100,13 +100,16 @@ def test_an_interrupted_search_continues_with_the_same_points(tmp_path, sampler,
     assert len(runs) == before
 
 
-def test_ctrl_c_leaves_no_lock_behind(tmp_path, monkeypatch):
-    """Ctrl-C arrives when Optuna is about to remove the file of its lock."""
+@pytest.mark.parametrize("at", [1, 4, 5, 6, 7, 8, 20])
+def test_ctrl_c_at_any_access_to_the_journal_changes_nothing(tmp_path, monkeypatch, at):
+    """Ctrl-C arrives when Optuna is about to remove the file of its lock for the nth time."""
     expected = search(trials=4).table()
-    rename = os.rename
+    rename, calls = os.rename, []
 
     def interrupted(*places):
-        signal.raise_signal(signal.SIGINT)
+        calls.append(places)
+        if len(calls) == at:
+            signal.raise_signal(signal.SIGINT)
         rename(*places)
 
     with monkeypatch.context() as patch:
