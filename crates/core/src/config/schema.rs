@@ -4,6 +4,8 @@
 //! down twice.
 
 use std::fmt::{self, Display, Formatter};
+use std::ops::Bound::{self, Excluded, Included, Unbounded};
+use std::ops::RangeBounds;
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -86,39 +88,40 @@ pub(super) struct Schema {
     pub offers: Vec<Offer>,
 }
 
-/// Range of a number: its limits, and whether each of them is excluded.
-pub(super) struct Range {
-    least: Option<(f64, bool)>,
-    most: Option<(f64, bool)>,
-}
+/// Range of a number.
+pub(super) struct Range(Bound<f64>, Bound<f64>);
 
 impl Range {
     fn of(node: &Value) -> Range {
-        let limit = |name: &str, is_excluded| node[name].as_f64().map(|limit| (limit, is_excluded));
-        Range {
-            least: limit("exclusiveMinimum", true).or(limit("minimum", false)),
-            most: limit("exclusiveMaximum", true).or(limit("maximum", false)),
-        }
+        let limit = |included: &str, excluded: &str| match (node[included].as_f64(), node[excluded].as_f64()) {
+            (_, Some(limit)) => Excluded(limit),
+            (Some(limit), None) => Included(limit),
+            (None, None) => Unbounded,
+        };
+        Range(limit("minimum", "exclusiveMinimum"), limit("maximum", "exclusiveMaximum"))
     }
 
     fn contains(&self, value: f64) -> bool {
-        self.least.is_none_or(|(least, is_excluded)| value > least || (value == least && !is_excluded))
-            && self.most.is_none_or(|(most, is_excluded)| value < most || (value == most && !is_excluded))
+        (self.0, self.1).contains(&value)
     }
 }
 
 impl Display for Range {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match (self.least, self.most) {
-            (Some((least, false)), Some((most, false))) => write!(f, "from {least} to {most}"),
-            (Some((least, false)), Some((most, true))) => write!(f, "from {least} to below {most}"),
-            (Some((least, true)), Some((most, false))) => write!(f, "above {least} and at most {most}"),
-            (Some((least, true)), Some((most, true))) => write!(f, "between {least} and {most}"),
-            (Some((least, false)), None) => write!(f, "at least {least}"),
-            (Some((least, true)), None) => write!(f, "above {least}"),
-            (None, Some((most, false))) => write!(f, "at most {most}"),
-            (None, Some((most, true))) => write!(f, "below {most}"),
-            (None, None) => f.write_str("a number"),
+        let least = match self.0 {
+            Included(least) => Some(format!("at least {least}")),
+            Excluded(least) => Some(format!("above {least}")),
+            Unbounded => None,
+        };
+        let most = match self.1 {
+            Included(most) => Some(format!("at most {most}")),
+            Excluded(most) => Some(format!("below {most}")),
+            Unbounded => None,
+        };
+        match (self.0, self.1) {
+            (Included(least), Included(most)) => write!(f, "from {least} to {most}"),
+            (Included(least), Excluded(most)) => write!(f, "from {least} to below {most}"),
+            _ => f.write_str(&least.into_iter().chain(most).collect::<Vec<_>>().join(" and ")),
         }
     }
 }
@@ -363,4 +366,40 @@ fn choice(alternatives: &[Value]) -> Option<Vec<Variant<'_>>> {
         }
     }
     Some(variants)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each option with a range is refused by its path, directly beyond both ends.
+    #[test]
+    fn all_ranges_are_checked() {
+        let schema = Schema::new();
+        let mut paths = Vec::new();
+        schema.options_below(&schema.root, "", &mut paths);
+        let mut limits = 0;
+        for path in paths {
+            let node = path.split('.').try_fold(&schema.root, |node, key| schema.child(node, key));
+            let Some(Range(least, most)) = node.map(|node| Range::of(schema.resolve(node))) else { continue };
+            let below = match least {
+                Included(least) => Some(least - 1e-3),
+                Excluded(least) => Some(least),
+                Unbounded => None,
+            };
+            let above = match most {
+                Included(most) => Some(most + 1e-3),
+                Excluded(most) => Some(most),
+                Unbounded => None,
+            };
+            for beyond in below.into_iter().chain(above) {
+                let device = path.rsplit('.').fold(json!(beyond), |value, key| json!({ key: value }));
+                let mut refused = Vec::new();
+                schema.out_of_range(&device, &mut |path, value, _| refused.push((path.to_owned(), value)));
+                assert_eq!(refused, [(path.clone(), beyond)]);
+                limits += 1;
+            }
+        }
+        assert!(limits > 40, "{limits}");
+    }
 }
