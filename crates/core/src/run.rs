@@ -1,6 +1,7 @@
 //! Replay loop: submits the requests of sources to an SSD, and collects the results.
 
 mod ahead;
+mod closed;
 mod feed;
 mod watchdog;
 
@@ -346,8 +347,11 @@ struct Runner<'a, S: ?Sized> {
     measure_from: Time,
     measuring: bool,
     submitted: u64,
-    /// Work of the submitted requests.
+    /// Work of the submitted requests, and the work at which progress is reported next.
     work: u64,
+    next_report: u64,
+    /// Number of completions that the SSD keeps for a batch.
+    counted: usize,
     completions: Vec<Completion>,
     breakdowns: Vec<Breakdown>,
     stopped: bool,
@@ -401,6 +405,8 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
             measuring: false,
             submitted: 0,
             work: 0,
+            next_report: PROGRESS_EVERY,
+            counted: 0,
             completions: Vec::new(),
             breakdowns: Vec::new(),
             stopped: false,
@@ -431,11 +437,16 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         if self.measuring {
             self.sample_if_due(self.ssd.now(), watcher)?;
         }
-        let mut next_report = PROGRESS_EVERY;
         let mut moved = (self.ssd.now(), 0);
         let mut submission = self.next_time();
         let mut went_on = true;
         loop {
+            if let Some(depth) = self.closed_depth()
+                && self.run_closed(depth, watcher)?
+            {
+                submission = self.next_time();
+                went_on = true;
+            }
             if submission.is_none() {
                 if self.last.is_none() && self.all_answered() {
                     self.end_measuring(watcher)?;
@@ -460,8 +471,8 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
                 self.start_waiting()?;
                 submission = self.next_time();
             }
-            if self.work >= next_report {
-                next_report = self.work + PROGRESS_EVERY;
+            if self.work >= self.next_report {
+                self.next_report = self.work + PROGRESS_EVERY;
                 moved = self.check_moves(moved)?;
                 self.check_policies()?;
                 self.settle(watcher)?;

@@ -83,6 +83,13 @@ pub trait Ssd {
     /// Appends the completions since the last call, in the order in which they were determined.
     fn take_completions(&mut self, into: &mut Vec<Completion>);
 
+    /// Returns the number of completions since the last call, and keeps them for [`Ssd::take_completions`], although
+    /// [`Ssd::has_completions`] no longer includes them. So a closed loop takes many completions together. `None` if
+    /// this is not supported, or if completions reach the host later than the clock.
+    fn count_completions(&mut self) -> Option<usize> {
+        None
+    }
+
     /// Returns `true` if latencies are divided into their parts.
     fn attributes(&self) -> bool {
         false
@@ -206,6 +213,11 @@ impl Ssd for Device {
     }
 
     #[inline]
+    fn count_completions(&mut self) -> Option<usize> {
+        self.count_completions()
+    }
+
+    #[inline]
     fn attributes(&self) -> bool {
         self.attributes()
     }
@@ -321,6 +333,10 @@ impl<S: Ssd + ?Sized> Ssd for Box<S> {
 
     fn take_completions(&mut self, into: &mut Vec<Completion>) {
         (**self).take_completions(into);
+    }
+
+    fn count_completions(&mut self) -> Option<usize> {
+        (**self).count_completions()
     }
 
     fn attributes(&self) -> bool {

@@ -385,6 +385,13 @@ impl Device {
         self.interface.take_completions(into);
     }
 
+    /// Returns the number of completions since the last call, which stay in the device until they are taken together.
+    /// `None` if completions need time to cross the link.
+    #[inline]
+    pub fn count_completions(&mut self) -> Option<usize> {
+        self.interface.count_completions()
+    }
+
     /// Returns `true` if the device measures a latency breakdown for each request.
     #[inline]
     pub fn attributes(&self) -> bool {

@@ -27,6 +27,8 @@ pub struct HostInterface {
     /// Arrival times at the host of completions that are crossing the link. Each arrival frees a queue slot.
     returning: BinaryHeap<Reverse<Time>>,
     completions: Vec<Completion>,
+    /// Number of the completions that were counted: see [`HostInterface::count_completions`].
+    counted: usize,
     /// Number of sectors that the host sees.
     sectors: u64,
     units: Units,
@@ -44,6 +46,7 @@ impl HostInterface {
             waiting: VecDeque::new(),
             returning: BinaryHeap::new(),
             completions: Vec::new(),
+            counted: 0,
             sectors: config.logical_sectors(),
             units: Units::new(config),
         }
@@ -212,14 +215,25 @@ impl HostInterface {
         self.completions.push(Completion { request, status, start: now, finish: now });
     }
 
-    /// Returns `true` if there are completions to take.
+    /// Returns `true` if there are completions that were neither taken nor counted.
     #[inline]
     pub fn has_completions(&self) -> bool {
-        !self.completions.is_empty()
+        self.completions.len() > self.counted
+    }
+
+    /// Returns the number of completions since the last call, which stay here until they are taken together. `None` if
+    /// completions need time to cross the link.
+    #[inline]
+    pub fn count_completions(&mut self) -> Option<usize> {
+        if self.link.is_some() {
+            return None;
+        }
+        Some(self.completions.len() - std::mem::replace(&mut self.counted, self.completions.len()))
     }
 
     /// Moves the completions since the last call to `into`, in the order in which they were determined.
     pub fn take_completions(&mut self, into: &mut Vec<Completion>) {
+        self.counted = 0;
         if into.is_empty() {
             std::mem::swap(into, &mut self.completions);
         } else {

@@ -17,8 +17,6 @@ pub(super) struct Feed<'a> {
     pub(super) source: &'a mut dyn Source,
     stream_base: u16,
     ahead: Ahead,
-    /// Number of requests at the front of `ahead` whose map entries were prefetched.
-    prefetched: usize,
     pub(super) ended: bool,
     pace: Pace,
     outstanding: u32,
@@ -76,7 +74,6 @@ impl<'a> Feed<'a> {
             source,
             stream_base,
             ahead: Ahead::new(),
-            prefetched: 0,
             ended: false,
             outstanding: 0,
             free_at: BinaryHeap::new(),
@@ -120,38 +117,70 @@ impl<'a> Feed<'a> {
     }
 
     /// Reads requests ahead, and prefetches what the next ones need.
-    #[inline]
+    #[inline(always)]
     pub(super) fn fill<S: Ssd + ?Sized>(&mut self, ssd: &S) -> Result<(), SourceError> {
-        while self.ahead.len() < LOOKAHEAD && !self.ended {
+        if self.ahead.len() < LOOKAHEAD && !self.ended {
             self.read()?;
         }
-        while self.prefetched < LOOKAHEAD
-            && let Some(request) = self.ahead.get(self.prefetched)
-        {
+        if let Some(request) = self.ahead.get(LOOKAHEAD - 1) {
             ssd.prefetch(request);
-            self.prefetched += 1;
-            if let Some(halfway) = self.prefetched.checked_sub(LOOKAHEAD / 2)
-                && let Some(request) = self.ahead.get(halfway)
-            {
-                ssd.prefetch_place(request);
-            }
+        }
+        if let Some(request) = self.ahead.get(LOOKAHEAD / 2 - 1) {
+            ssd.prefetch_place(request);
         }
         Ok(())
     }
 
-    /// Reads a batch of requests.
+    /// Reads requests until there are enough.
     #[inline(never)]
     fn read(&mut self) -> Result<(), SourceError> {
         let (base, shift) = (self.stream_base, self.shift);
-        let more = self.ahead.read(self.source, |request| {
-            request.stream += base;
-            let shifted = request.arrival.0.checked_add(shift.0);
-            let late = "arrivals exceed the limit of 213 days of simulated time; set runtime";
-            request.arrival = Time(shifted.ok_or_else(|| SourceError(late.to_owned()))?);
-            Ok(())
-        })?;
-        self.ended = !more;
+        while self.ahead.len() < LOOKAHEAD && !self.ended {
+            let more = self.ahead.read(self.source, |request| {
+                request.stream += base;
+                let shifted = request.arrival.0.checked_add(shift.0);
+                let late = "arrivals exceed the limit of 213 days of simulated time; set runtime";
+                request.arrival = Time(shifted.ok_or_else(|| SourceError(late.to_owned()))?);
+                Ok(())
+            })?;
+            self.ended = !more;
+        }
         Ok(())
+    }
+
+    /// Returns the depth of a closed loop without think time, which issues a request after each completion. `None` for
+    /// other sources, and while a completion has not reached the host.
+    pub(super) fn closed_depth(&self) -> Option<u32> {
+        match self.pace {
+            Pace::Depth { depth, think: Time::ZERO } if self.free_at.is_empty() && self.begin.is_some() => Some(depth),
+            _ => None,
+        }
+    }
+
+    /// Returns the earliest time of the next request of a closed loop without think time. [`Time::NEVER`] if it waits
+    /// for a completion, or if there is none.
+    #[inline(always)]
+    pub(super) fn next_closed(&self, depth: u32) -> Time {
+        if self.outstanding >= depth {
+            return Time::NEVER;
+        }
+        self.ahead.get(0).map_or(Time::NEVER, |request| request.arrival)
+    }
+
+    /// Removes and returns the next request of a closed loop without think time, which is issued at `now`.
+    #[inline(always)]
+    pub(super) fn take_closed(&mut self, now: Time) -> Option<Request> {
+        let request = self.ahead.pop()?;
+        self.outstanding += 1;
+        self.issued += 1;
+        Some(Request { arrival: now, ..request })
+    }
+
+    /// Notes `count` completions at `now` in a closed loop without think time.
+    #[inline(always)]
+    pub(super) fn completed_closed(&mut self, count: u32, now: Time) {
+        self.outstanding -= count;
+        self.last_finish = now;
     }
 
     /// Returns the time at which the next request may be issued, not before `now`. `None` if it depends on a
@@ -212,7 +241,6 @@ impl<'a> Feed<'a> {
     #[inline]
     pub(super) fn take(&mut self, now: Time) -> Option<Request> {
         let mut request = self.ahead.pop()?;
-        self.prefetched -= 1;
         self.outstanding += 1;
         self.issued += 1;
         match self.pace {
