@@ -12,7 +12,7 @@ use crate::work::Task;
 
 impl Device {
     /// Routes one event.
-    #[inline]
+    #[inline(always)]
     pub(super) fn handle(&mut self, at: Time, resource: u32) {
         debug_assert!(at >= self.now, "events are out of order");
         debug_assert!(self.tasks.is_empty(), "a task is left over from the last event");
@@ -25,7 +25,12 @@ impl Device {
         }
         match owner {
             Owner::Unit(unit) => match self.array.unit_event(unit, at) {
-                Outcome::WantsChannel(rank) => dispatch::continue_operation(self, unit, rank),
+                Outcome::WantsChannel(rank) => {
+                    if dispatch::continue_at_once(self, unit) {
+                        return; // Nothing else can follow.
+                    }
+                    dispatch::continue_operation(self, unit, rank);
+                }
                 Outcome::MemberOut(rank) => {
                     self.finish_member(unit);
                     self.run_tasks();

@@ -38,7 +38,8 @@ use overlap_rules::Overlapping;
 use pick_queue::Picking;
 use pool::{AFTER_HELD, Pool};
 pub(crate) use start::{
-    continue_operation, continue_overlapping, enqueue, grant, notify, serve_suspended, set_idle, start_idle,
+    continue_at_once, continue_operation, continue_overlapping, enqueue, grant, notify, serve_suspended, set_idle,
+    start_idle,
 };
 use waiting::Waiting;
 

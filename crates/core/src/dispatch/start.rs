@@ -71,13 +71,18 @@ pub(crate) fn set_idle(b: &mut impl Binder, lun: LunId) -> bool {
 }
 
 /// Starts the first transaction that waits for an idle LUN, or queues the LUN for its channel.
-#[inline(never)]
+#[inline(always)]
 pub(crate) fn start_idle(b: &mut impl Binder, lun: LunId) {
     if let Some((rank, id)) = next_for(b, lun) {
-        start_or_request(b, lun, rank, id);
+        start_next(b, lun, rank, id);
     } else if b.view().dispatch.paces {
         offer_to_gc(b, lun);
     }
+}
+
+#[inline(never)]
+fn start_next(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) {
+    start_or_request(b, lun, rank, id);
 }
 
 /// Lets garbage collection use a LUN without waiting transactions, with `gc.pace = "proportional"`.
@@ -161,6 +166,17 @@ fn granted(b: &mut impl Binder, unit: ExecUnitId) {
     let rank = array.rank(lun);
     let next = next_of(b, lun, rank);
     start_or_rest(b, unit, lun, next, true);
+}
+
+/// Continues an operation that needs the channel. Returns `false` if its execution unit has to wait for the channel.
+#[inline(always)]
+pub(crate) fn continue_at_once(b: &mut impl Binder, unit: ExecUnitId) -> bool {
+    let View { dispatch, array, now, .. } = b.view();
+    let is_free = !dispatch.overlapping.read && array.channel_is_idle(array.channel_of_unit(unit), now);
+    if is_free {
+        resume(b, unit);
+    }
+    is_free
 }
 
 /// Continues an operation that needs the channel, or queues its execution unit for the channel.

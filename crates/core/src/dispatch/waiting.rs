@@ -17,8 +17,10 @@ const LOOK_AHEAD: u32 = 8;
 pub struct Waiting {
     /// Indexed by LUN or plane, then by rank.
     lines: Vec<[Fifo; RANKS]>,
-    /// Number of waiting transactions, which saves the search of empty queues. Indexed by LUN, then by rank.
+    /// Number of waiting transactions. Indexed by LUN, then by rank.
     counts: Vec<[u32; RANKS]>,
+    /// Bit mask of the ranks with waiting transactions, which saves the search of empty queues. Indexed by LUN.
+    ranks: Vec<u8>,
     /// Order of the first waiting transaction, or `u64::MAX`. Indexed by plane, then by rank; empty if each LUN has one
     /// queue.
     orders: Vec<[u64; RANKS]>,
@@ -35,6 +37,7 @@ impl Waiting {
         Waiting {
             lines: vec![Default::default(); lines as usize],
             counts: vec![[0; RANKS]; luns as usize],
+            ranks: vec![0; luns as usize],
             orders: vec![[u64::MAX; RANKS]; if by_plane { lines as usize } else { 0 }],
             planes_per_lun: planes_per_lun as usize,
             by_plane,
@@ -42,18 +45,28 @@ impl Waiting {
         }
     }
 
-    /// Reports new transactions of a LUN to the gauge.
+    /// Counts new transactions of a LUN, and reports them to the gauge.
     #[inline(always)]
-    fn note_added(&mut self, lun: LunId, count: u32) {
+    fn note_added(&mut self, lun: LunId, rank: u8, count: u32) {
+        self.counts[lun.index()][usize::from(rank)] += count;
+        self.ranks[lun.index()] |= u8::from(count > 0) << rank;
         if let Some(gauge) = &mut self.gauge {
             gauge.add(lun, count);
         }
     }
 
-    /// Reports the removal of `id` to the gauge, unless it is `NONE`.
+    /// Counts the removal of `id`, unless it is `NONE`, and reports it to the gauge.
     #[inline(always)]
-    fn note_removed(&mut self, lun: LunId, id: TransactionId) {
-        if let (Some(gauge), true) = (&mut self.gauge, id != NONE) {
+    fn note_removed(&mut self, lun: LunId, rank: u8, id: TransactionId) {
+        if id == NONE {
+            return;
+        }
+        let count = &mut self.counts[lun.index()][usize::from(rank)];
+        *count -= 1;
+        if *count == 0 {
+            self.ranks[lun.index()] &= !(1 << rank);
+        }
+        if let Some(gauge) = &mut self.gauge {
             gauge.remove(lun);
         }
     }
@@ -100,15 +113,13 @@ impl Waiting {
             orders[rank] = links.order(id);
         }
         line.push(links, id);
-        self.counts[lun.index()][rank] += 1;
-        self.note_added(lun, 1);
+        self.note_added(lun, rank as u8, 1);
     }
 
     /// Inserts `id` at the front of the queue of a LUN and its plane.
     pub fn push_front(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered, id: TransactionId) {
         self.change((lun, plane, rank), links, |line, links| line.push_front(links, id));
-        self.counts[lun.index()][usize::from(rank)] += 1;
-        self.note_added(lun, 1);
+        self.note_added(lun, rank, 1);
     }
 
     /// Prepends `others`, a queue of `count` transactions, to the queue of a LUN and its plane, in their order.
@@ -121,8 +132,7 @@ impl Waiting {
         (others, count): (Fifo, u32),
     ) {
         self.change((lun, plane, rank), links, |line, links| line.prepend(links, others));
-        self.counts[lun.index()][usize::from(rank)] += count;
-        self.note_added(lun, count);
+        self.note_added(lun, rank, count);
     }
 
     /// Removes and returns the first transaction with `rank` in the queue of a LUN and its plane, or
@@ -130,16 +140,14 @@ impl Waiting {
     #[inline(always)]
     pub fn pop(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered) -> TransactionId {
         let id = self.change((lun, plane, rank), links, |line, links| line.pop(links));
-        self.counts[lun.index()][usize::from(rank)] -= u32::from(id != NONE);
-        self.note_removed(lun, id);
+        self.note_removed(lun, rank, id);
         id
     }
 
     /// Removes `id` from the queue of a LUN and its plane.
     pub fn remove(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered, id: TransactionId) {
         self.change((lun, plane, rank), links, |line, links| line.remove(links, id));
-        self.counts[lun.index()][usize::from(rank)] -= 1;
-        self.note_removed(lun, id);
+        self.note_removed(lun, rank, id);
     }
 
     /// Calls `each` for the transactions with `rank` in each queue of a LUN, in their order. Its first argument is the
@@ -165,18 +173,15 @@ impl Waiting {
         suits: impl Fn(&L, TransactionId) -> bool,
     ) -> TransactionId {
         let id = self.change((lun, plane, rank), links, |line, links| line.pop_suitable(links, LOOK_AHEAD, suits));
-        self.counts[lun.index()][usize::from(rank)] -= u32::from(id != NONE);
-        self.note_removed(lun, id);
+        self.note_removed(lun, rank, id);
         id
     }
 
     /// Returns the lowest rank of all transactions that wait for `lun`.
     #[inline(always)]
     pub fn rank_of_first(&self, lun: LunId) -> Option<u8> {
-        // Without a branch, because the result is hard to predict.
-        let counts = self.counts[lun.index()].iter().enumerate();
-        let waiting = counts.fold(0u32, |waiting, (rank, &count)| waiting | u32::from(count > 0) << rank);
-        (waiting != 0).then(|| waiting.trailing_zeros() as u8)
+        let ranks = self.ranks[lun.index()];
+        (ranks != 0).then(|| ranks.trailing_zeros() as u8)
     }
 
     /// Returns `true` if a transaction with `rank` waits for `lun`.

@@ -76,6 +76,8 @@ struct Lun {
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 struct Unit {
+    lun: LunId,
+    channel: ChannelId,
     phase: Phase,
     /// Next unit in the queue of the channel.
     next: ExecUnitId,
@@ -186,7 +188,6 @@ pub struct Array {
     luns_per_channel: Divider,
     /// Number of channels of a LUN: 1, or the width of asynchronous gangs.
     channels_per_lun: u32,
-    units_per_channel: Divider,
     last_channel: u32,
     switch_free: Time,
     /// Time spent. Indexed by channel.
@@ -211,7 +212,9 @@ impl Array {
         let (planes_per_lun, planes_per_unit) = (device.planes_per_lun(), device.planes_per_unit());
         let planes = device.total_planes();
         let (luns, units, buses) = (planes / planes_per_lun, planes / planes_per_unit, device.buses());
-        let unit = Unit {
+        let unit = |number: u32| Unit {
+            lun: LunId(number / (planes_per_lun / planes_per_unit)),
+            channel: ChannelId(number / (units / buses)),
             phase: Phase::Idle,
             next: ExecUnitId::NONE,
             rank: 0,
@@ -235,7 +238,7 @@ impl Array {
         Array {
             timing: Timing::new(device),
             luns: Table::new(luns, Lun { state: LunState::Idle, active: 0 }),
-            units: Table::new(units, unit),
+            units: (0..units).map(unit).collect(),
             members: vec![NO_MEMBER; planes as usize],
             resting: vec![NO_MEMBER; if device.nand.advanced.overlaps() { planes as usize } else { 0 }],
             overlaps: Table::new(if device.nand.advanced.overlaps() { units } else { 0 }, Overlap::default()),
@@ -250,7 +253,6 @@ impl Array {
             planes_per_chip: Divider::new(g.dies * g.planes),
             luns_per_channel: Divider::new((luns / buses).max(1)),
             channels_per_lun: device.buses_per_lun(),
-            units_per_channel: Divider::new(units / buses),
             last_channel: NOWHERE,
             switch_free: Time::ZERO,
             channel_time: vec![ChannelTime::default(); buses as usize],
@@ -323,7 +325,7 @@ impl Array {
     /// Returns the LUN of a unit.
     #[inline]
     pub fn lun_of_unit(&self, unit: ExecUnitId) -> LunId {
-        LunId(self.units_per_lun.divide(unit.0))
+        self.units[unit].lun
     }
 
     /// Returns the number of units of a LUN.
@@ -341,7 +343,7 @@ impl Array {
     /// Returns the channel of a unit.
     #[inline]
     pub fn channel_of_unit(&self, unit: ExecUnitId) -> ChannelId {
-        ChannelId(self.units_per_channel.divide(unit.0))
+        self.units[unit].channel
     }
 
     /// Returns the channel of a plane.
@@ -559,7 +561,7 @@ impl Array {
         command: Time,
         data: Time,
     ) -> Time {
-        let channel_id = self.channel_of_unit(unit);
+        let channel_id = self.units[unit].channel;
         let lead = if self.timing.switches { self.turn(channel_id, (kind, plane), from) } else { Time::ZERO };
         let channel = &mut self.channels[channel_id];
         debug_assert!(channel.busy_until <= from, "the channel is busy");
