@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::Device;
 use super::timers::Timer;
 use crate::cache::Pick;
+use crate::dispatch;
 use crate::ftl::mapping::Location;
 use crate::ftl::partial::Update;
 use crate::ftl::temperature::written::Written;
@@ -90,7 +91,7 @@ impl Device {
     }
 
     /// Receives a request, after the firmware time that this takes.
-    #[inline]
+    #[inline(always)]
     fn receive_or_queue(&mut self, id: RequestId) {
         if !self.queue_work(Work::Receive(id)) {
             self.receive(id);
@@ -98,18 +99,28 @@ impl Device {
     }
 
     /// Starts to process a request that is in the controller and known to the firmware.
+    #[inline(always)]
     pub(super) fn receive(&mut self, id: RequestId) {
         let pending = &mut self.interface.requests[id];
         pending.received = true;
-        let operation = pending.request.operation;
-        match operation {
+        match pending.request.operation {
             Operation::Read => self.receive_read(id),
-            Operation::Write | Operation::WriteZeroes => {
+            operation @ (Operation::Write | Operation::WriteZeroes) => {
                 if !self.interface.has_link() || operation == Operation::WriteZeroes {
-                    self.interface.requests[id].crossed = self.interface.units_of(id);
+                    let pending = &mut self.interface.requests[id];
+                    pending.crossed = pending.units;
                 }
                 self.work_on_write(id, 0..self.interface.requests[id].crossed);
             }
+            operation => self.receive_command(id, operation),
+        }
+    }
+
+    /// Starts to process a request without data.
+    #[inline(never)]
+    fn receive_command(&mut self, id: RequestId, operation: Operation) {
+        match operation {
+            Operation::Read | Operation::Write | Operation::WriteZeroes => {}
             Operation::Trim if self.queue_work(Work::Trim(id, self.interface.units_of(id))) => {}
             Operation::Trim => self.trim(id),
             Operation::Flush if self.ftl.is_read_only() => self.flush_read_only(id),
@@ -119,8 +130,9 @@ impl Device {
 
     #[inline(always)]
     fn receive_read(&mut self, id: RequestId) {
-        let units = 0..self.interface.units_of(id);
-        self.interface.requests[id].remaining += units.end;
+        let pending = &mut self.interface.requests[id];
+        let units = 0..pending.units;
+        pending.remaining = units.end;
         self.dispatch.note_host_read(self.now);
         // The look-up searches the buffer again. A request of one unit needs no earlier search, unless firmware time
         // passes in between. Larger requests are searched first: the units between hits are looked up together.
@@ -132,7 +144,6 @@ impl Device {
             }
             _ => self.look_up_units(id, units),
         }
-        self.part_done(id, self.now, TransactionId::NONE);
     }
 
     fn receive_flush(&mut self, id: RequestId) {
@@ -152,7 +163,7 @@ impl Device {
     }
 
     /// Starts the firmware work on units of a write that have arrived.
-    #[inline]
+    #[inline(always)]
     fn work_on_write(&mut self, id: RequestId, units: Range<u32>) {
         if !self.queue_by_page(id, &units, |id, _, count| Work::Admit(id, count)) {
             self.queue_for_admission(id, units.len() as u32);
@@ -166,7 +177,7 @@ impl Device {
     }
 
     /// Looks up and reads units of a request, after the firmware time of the look-up.
-    #[inline]
+    #[inline(always)]
     pub(super) fn look_up_units(&mut self, id: RequestId, units: Range<u32>) {
         if !self.queue_by_page(id, &units, Work::LookUp) {
             self.read_units(id, units);
@@ -174,7 +185,7 @@ impl Device {
     }
 
     /// Reads units of a request, each from its current location.
-    #[inline]
+    #[inline(always)]
     pub(super) fn read_units(&mut self, request: RequestId, units: Range<u32>) {
         // If planes are read together, no read starts before the others of the request are queued.
         let holds = self.dispatch.merges() && units.len() > 1 && self.tasks.hold_unless_held();
@@ -196,7 +207,7 @@ impl Device {
             }
         }
         if reading.open.is_some() {
-            self.enqueue(reading.open);
+            dispatch::enqueue_last(self, reading.open);
         }
     }
 
@@ -565,7 +576,7 @@ impl Device {
     }
 
     /// Queues a write that has all its data.
-    #[inline]
+    #[inline(always)]
     pub(super) fn queue_write(&mut self, id: TransactionId) {
         if self.ftl.is_read_only() {
             return self.answer_unwritten(id);
@@ -591,7 +602,7 @@ impl Device {
             self.observe_stalled(id);
             return self.clean(plane);
         }
-        self.enqueue(id);
+        dispatch::enqueue_last(self, id);
     }
 
     /// Deallocates the units of a trim request.

@@ -114,7 +114,7 @@ impl Device {
     // Writes.
 
     /// Queues `units` units of a write for admission, after the firmware has processed them.
-    #[inline]
+    #[inline(always)]
     pub(super) fn queue_for_admission(&mut self, id: RequestId, units: u32) {
         let pending = &mut self.interface.requests[id];
         pending.arrived += units;

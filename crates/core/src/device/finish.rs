@@ -21,7 +21,7 @@ impl Device {
     }
 
     /// Handles the end of the operation of an execution unit of `lun`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn finish(&mut self, unit: ExecUnitId, lun: LunId) {
         let id = self.dispatch.ended(unit);
         self.observe_ended(unit, lun, id);
@@ -105,7 +105,7 @@ impl Device {
     }
 
     /// Sends `sectors` sectors of a read to the host; see [`Device::part_done`].
-    #[inline]
+    #[inline(always)]
     pub(super) fn reply(&mut self, request: RequestId, sectors: u32, by: TransactionId) {
         let at = self.interface.reply(request, sectors, self.now);
         self.part_done(request, at, by);

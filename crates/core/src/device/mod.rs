@@ -177,7 +177,7 @@ impl Device {
             array.set_accounting(BusyAccounting::new(array.luns(), array.units_per_lun(), config.buses(), pools));
         }
         let mut dispatch = Dispatch::new(&config, scheduler, dynamic.then_some(&ftl.allocation), &array);
-        dispatch.binding_sets_off = ftl.shape().hooks.entries || durability.is_some();
+        dispatch.set_binding_sets_off(ftl.shape().hooks.entries || durability.is_some());
         let defect = match options.mutant {
             Mutant::LoseTask => Some(Defect::Lose),
             Mutant::SwapTasks => Some(Defect::Swap),
@@ -514,6 +514,7 @@ impl Device {
 
     /// Completes a request whose last part was ended by the transaction `by`, or by no transaction (`NONE`). With
     /// firmware, the work of the completion is queued first.
+    #[inline(never)]
     fn complete(&mut self, id: RequestId, by: TransactionId) {
         if self.answering_takes_time() {
             self.observe_settled(id, by);
@@ -524,6 +525,7 @@ impl Device {
     }
 
     /// Sends the completion of a request, which arrives at the host one host latency later.
+    #[inline(always)]
     fn answer(&mut self, id: RequestId, by: TransactionId) {
         self.note_progress();
         let finish = self.interface.finish_of(id, self.now);

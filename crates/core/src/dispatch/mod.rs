@@ -38,8 +38,8 @@ use overlap_rules::Overlapping;
 use pick_queue::Picking;
 use pool::{AFTER_HELD, Pool};
 pub(crate) use start::{
-    continue_at_once, continue_operation, continue_overlapping, enqueue, grant, notify, serve_suspended, set_idle,
-    start_idle,
+    continue_at_once, continue_operation, continue_overlapping, enqueue, enqueue_last, grant, notify, serve_suspended,
+    set_idle, start_idle,
 };
 use waiting::Waiting;
 
@@ -56,6 +56,9 @@ pub(crate) struct Dispatch {
     chooses: bool,
     /// True if a LUN that waits for its channel yields to more urgent operations that arrive in the meantime.
     reconsiders: bool,
+    /// True if a read may start without its queue when nothing else waits for its LUN: no other operation can start
+    /// instead of it, join it or overlap with it, and no queue is measured.
+    starts_alone: bool,
     /// True if newly queued operations may change the work of a LUN that is not idle.
     looks_at_work: bool,
     /// Transactions that wait for a LUN, or for one of its planes if transactions may share commands.
@@ -82,7 +85,7 @@ pub(crate) struct Dispatch {
     /// True with `gc.pace = "proportional"`: a LUN without work is offered to garbage collection.
     paces: bool,
     /// True if binding a transaction may queue others, because the map, a journal or a checkpoint is in flash.
-    pub(crate) binding_sets_off: bool,
+    binding_sets_off: bool,
 }
 
 impl Dispatch {
@@ -105,6 +108,11 @@ impl Dispatch {
             picking: scheduler.picks().then(Default::default),
             chooses: pools.is_some() || scheduler.picks(),
             reconsiders,
+            starts_alone: pools.is_none()
+                && !scheduler.picks()
+                && !overlaps
+                && !merging.blind
+                && waiting.gauge.is_none(),
             looks_at_work: reconsiders || overlaps,
             scheduler,
             waiting,
@@ -122,6 +130,12 @@ impl Dispatch {
             paces: config.gc.pace == GcPace::Proportional,
             binding_sets_off: false,
         }
+    }
+
+    /// Sets whether binding a transaction may queue others.
+    pub(crate) fn set_binding_sets_off(&mut self, sets_off: bool) {
+        self.binding_sets_off = sets_off;
+        self.starts_alone &= !sets_off;
     }
 
     /// Sets the time of the changes that follow, if the device measures the lengths of queues.
@@ -367,9 +381,9 @@ mod tests {
                 array::Kind::Program => {
                     transaction.ppn = Ppn(plane.0 * PLANE + self.next[plane.index()]);
                     self.next[plane.index()] += 1;
-                    (times.program_in, times.program(0))
+                    (times.program_in, times.program(|| 0))
                 }
-                _ => (timing.page_out, times.read(0)),
+                _ => (timing.page_out, times.read(|| 0)),
             };
             let ppn = transaction.ppn.0;
             let rank = self.dispatch.ranks[class as usize];

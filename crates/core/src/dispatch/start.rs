@@ -7,10 +7,10 @@ use super::join::{begin, level, start_merged};
 use super::next::{choose_own, next_for, next_of, picks_at_work, take_next};
 use super::overlap::{ahead_granted, holder_of, overlap_next, read_ahead, resume_suspended};
 use super::{Binder, Dispatch, Parts, View};
-use crate::nand::array::{self, Cycles, LunState, Spot};
+use crate::nand::array::{self, Array, Cycles, LunState, Spot};
 use crate::sim::id::{ChannelId, ExecUnitId, LunId, TransactionId};
 use crate::sim::time::Time;
-use crate::work::{Kind, Task, Tasks, Transactions};
+use crate::work::{Kind, Task, Tasks, Transaction};
 
 impl Dispatch {
     /// Holds LUNs back if binding may queue other operations. Returns `true` if the caller has to release them.
@@ -43,6 +43,54 @@ pub(crate) fn enqueue(b: &mut impl Binder, id: TransactionId) {
     if tasks.holds() {
         tasks.hold_back(lun);
     } else if state == LunState::Idle || dispatch.looks_at_work {
+        tasks.push(Task::Start(lun));
+    }
+}
+
+/// Does the same as [`enqueue`], as the last action of a handler. If nothing waits for the LUN, which is idle, and for
+/// its channel, the transaction starts at once, as it would in the next task.
+#[inline(always)]
+pub(crate) fn enqueue_last(b: &mut impl Binder, id: TransactionId) {
+    let Parts { dispatch, transactions, array, tasks, now } = b.parts();
+    let transaction = &mut transactions[id];
+    let unit = array.unit_of(transaction.plane);
+    let lun = array.lun_of_unit(unit);
+    let is_alone = dispatch.starts_alone
+        && array.state(lun) == LunState::Idle
+        && dispatch.waiting.rank_of_first(lun).is_none()
+        && !(tasks.any_new() || tasks.holds() || array.is_watched());
+    let has_channel = is_alone && array.channel_is_idle(array.channel_of(lun), now);
+    if !is_alone || !(has_channel || !needs_channel(array, transaction)) {
+        return enqueue(b, id);
+    }
+    transaction.order = dispatch.orders;
+    dispatch.orders += 1;
+    let rank = dispatch.ranks[transaction.class as usize];
+    array.set_binding(lun);
+    if b.bind(id, rank, Spot::Unit(unit)) {
+        return lead(b, lun, rank, id, unit);
+    }
+    // What binding has queued may start instead.
+    let first = ExecUnitId(lun.0 * b.view().array.units_per_lun());
+    end_start(b, first, lun, has_channel);
+}
+
+/// Starts another transaction of a LUN after one that did not start, or sets the LUN idle.
+#[inline(never)]
+fn end_start(b: &mut impl Binder, unit: ExecUnitId, lun: LunId, has_channel: bool) {
+    let next = if has_channel { next_for(b, lun) } else { None };
+    if !next.is_some_and(|(rank, id)| start_from(b, lun, rank, id, has_channel)) {
+        rest(b, unit, lun);
+        start_later(b, lun, has_channel);
+    }
+}
+
+/// Starts a LUN in the next task if it could not start without its channel.
+#[inline(always)]
+fn start_later(b: &mut impl Binder, lun: LunId, has_channel: bool) {
+    let Parts { dispatch, tasks, .. } = b.parts();
+    if !has_channel || dispatch.paces {
+        // The transaction needed no channel and no operation. The next one may need the channel.
         tasks.push(Task::Start(lun));
     }
 }
@@ -110,31 +158,36 @@ fn reconsider(b: &mut impl Binder, lun: LunId) {
 
 /// Returns `true` for a write that starts with the read of the sectors that it keeps (`copy_back_modify`).
 #[inline]
-fn is_fused(transactions: &Transactions, id: TransactionId) -> bool {
-    transactions[id].kind == Kind::Write && !transactions[id].complete
+fn is_fused(transaction: &Transaction) -> bool {
+    transaction.kind == Kind::Write && !transaction.complete
+}
+
+/// Returns `true` if the first step of a transaction needs the channel.
+#[inline]
+fn needs_channel(array: &Array, transaction: &Transaction) -> bool {
+    let timing = array.timing();
+    match transaction.kind {
+        Kind::HostRead | Kind::RmwRead | Kind::GcRead | Kind::CopyBack | Kind::MapRead | Kind::MergeRead => {
+            timing.read_command > Time::ZERO
+        }
+        Kind::Erase => timing.erase_command > Time::ZERO,
+        Kind::Write if is_fused(transaction) => timing.read_command > Time::ZERO,
+        _ => true,
+    }
 }
 
 /// Starts `id`, the next transaction of a LUN that takes commands, or queues the LUN for its channel.
 #[inline(always)]
 pub(super) fn start_or_request(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) {
     let Parts { dispatch, transactions, array, now, .. } = b.parts();
-    let timing = array.timing();
-    let needs_channel = match transactions[id].kind {
-        Kind::HostRead | Kind::RmwRead | Kind::GcRead | Kind::CopyBack | Kind::MapRead | Kind::MergeRead => {
-            timing.read_command > Time::ZERO
-        }
-        Kind::Erase => timing.erase_command > Time::ZERO,
-        Kind::Write if is_fused(transactions, id) => timing.read_command > Time::ZERO,
-        _ => true,
-    };
     let channel = array.channel_of(lun);
     let has_channel = array.channel_is_idle(channel, now);
-    if !needs_channel || has_channel {
+    if has_channel || !needs_channel(array, &transactions[id]) {
         let unit = ExecUnitId(lun.0 * array.units_per_lun());
         return start_or_rest(b, unit, lun, Some((rank, id)), has_channel);
     }
     // A write without all its data is fused with the read of the rest.
-    let is_program = array::Kind::from(transactions[id].kind) == array::Kind::Program && !is_fused(transactions, id);
+    let is_program = array::Kind::from(transactions[id].kind) == array::Kind::Program && !is_fused(&transactions[id]);
     let cycles = if is_program { Cycles::Data } else { Cycles::Command };
     array.request_start(lun, rank, cycles, now);
     dispatch.note_idle(array, lun, false);
@@ -220,9 +273,8 @@ fn start_or_rest(
     if holds {
         dispatch.release_held(tasks);
     }
-    if !has_started && (!has_channel || dispatch.paces) {
-        // The transaction needed no channel and no operation. The next one may need the channel.
-        tasks.push(Task::Start(lun));
+    if !has_started {
+        start_later(b, lun, has_channel);
     }
 }
 
@@ -287,14 +339,20 @@ fn start_one(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) -> bo
     if !b.bind(id, rank, Spot::Unit(unit)) {
         return false;
     }
-    let dispatch = b.view().dispatch;
+    lead(b, lun, rank, id, unit);
+    true
+}
+
+/// Starts the command of a LUN with `id`, which was bound, and with the operations that can join it.
+#[inline(always)]
+fn lead(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId, unit: ExecUnitId) {
+    let View { dispatch, transactions, .. } = b.view();
     // Usually nothing else waits.
-    if dispatch.merging.any && dispatch.others_wait(lun, plane, rank) {
+    if dispatch.merging.any && dispatch.others_wait(lun, transactions[id].plane, rank) {
         start_merged(b, lun, rank, id, unit);
     } else {
         begin(b, unit, id);
     }
-    true
 }
 
 /// Continues a unit whose operation has ended with an overlapping one. Returns `false` if there is none.

@@ -742,7 +742,7 @@ impl Array {
     }
 
     /// Handles the event of a unit at `now`.
-    #[inline]
+    #[inline(always)]
     pub fn unit_event(&mut self, unit: ExecUnitId, now: Time) -> Outcome {
         let state = &mut self.units[unit];
         let operation = &mut state.operation;

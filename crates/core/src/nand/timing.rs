@@ -66,16 +66,17 @@ impl CellTimes {
         CellTimes { read: times(read), program: times(program), program_in: Time(page.0 * u64::from(pages_in)) }
     }
 
-    /// Returns the time from cell to register of page number `page` of a block. The page types of a wordline alternate.
-    #[inline]
-    pub fn read(&self, page: u32) -> Time {
-        self.read[page as usize % self.read.len()]
+    /// Returns the time from cell to register of a page of a block, by its number. The page types of a wordline
+    /// alternate.
+    #[inline(always)]
+    pub fn read(&self, page: impl FnOnce() -> u32) -> Time {
+        of_page(&self.read, page)
     }
 
-    /// Returns the time from register to cell of page number `page` of a block.
-    #[inline]
-    pub fn program(&self, page: u32) -> Time {
-        self.program[page as usize % self.program.len()]
+    /// Returns the time from register to cell of a page of a block, by its number.
+    #[inline(always)]
+    pub fn program(&self, page: impl FnOnce() -> u32) -> Time {
+        of_page(&self.program, page)
     }
 
     /// Returns the mean read time of the page types.
@@ -163,6 +164,15 @@ fn times_of_sectors(device: &DeviceConfig, direction: Direction, used: bool) -> 
     let sectors = u64::from(device.sectors_per_unit() * device.units_per_page());
     let bytes = device.page_bytes() / sectors;
     (0..=sectors).map(|sectors| device.data_time(sectors * bytes, direction)).collect()
+}
+
+/// Returns the time of the type of a page. Usually there is only one type.
+#[inline(always)]
+fn of_page(times: &[Time], page: impl FnOnce() -> u32) -> Time {
+    match times {
+        [time] => *time,
+        _ => times[page() as usize % times.len()],
+    }
 }
 
 fn mean(times: &[Time]) -> Time {

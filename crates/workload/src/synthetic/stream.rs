@@ -158,7 +158,7 @@ impl Synthetic {
     }
 
     /// Creates a request at a new address.
-    #[inline]
+    #[inline(always)]
     fn fresh(&mut self, operation: Operation, arrival: Time) -> Request {
         let direction = operation.index();
         let sectors = self.sizes[direction].next(&mut self.size_rng);
