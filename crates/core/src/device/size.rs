@@ -6,6 +6,7 @@ use crate::config::DeviceConfig;
 use crate::ftl::gc::trigger::TriggerConfig;
 use crate::ftl::gc::victim::{Index, VictimConfig};
 use crate::ftl::gc::wear::WearConfig;
+use crate::ftl::space::Ranks;
 use crate::ftl::temperature::TemperatureConfig;
 
 /// Memory of a device in bytes, excluding the part that grows with the outstanding requests.
@@ -69,21 +70,22 @@ fn wear(config: &DeviceConfig) -> u64 {
 /// Returns the size of the tables of the victim policy; translation blocks have tables of their own.
 fn victims(config: &DeviceConfig) -> u64 {
     let (planes, blocks) = (u64::from(config.total_planes()), u64::from(config.total_blocks()));
-    let lists = |lists: u64| 8 * (blocks + planes * lists) + 4 * planes;
-    let buckets = lists(u64::from(config.data_units_per_block()) + 1);
+    let together = config.planes_per_collection().unwrap_or(1);
+    let ranks = Ranks::bytes(config.total_planes() / together, config.geometry.blocks * together);
+    let buckets = 8 * (blocks + planes * (u64::from(config.data_units_per_block()) + 1)) + 4 * planes;
     let array = 8 * blocks + 24 * planes;
-    // A policy of another program is not built for an estimate. It may need all tables.
+    // A policy of another program is not built for an estimate. It may need columns, the largest tables.
     let built_in = match &config.gc.victim {
         VictimConfig::External(_) => None,
         policy => policy.build(config, 0).ok(),
     };
     let one = match built_in.as_ref().map(|policy| policy.index()) {
-        None | Some(Index::Buckets) => buckets,
-        Some(Index::List) => lists(1),
+        Some(Index::Closing | Index::Valid) => ranks,
+        Some(Index::Buckets) => buckets,
         Some(Index::Array) => array,
-        Some(Index::Columns) => 38 * blocks,
+        None | Some(Index::Columns) => 38 * blocks,
     };
-    let has_ages = built_in.is_none_or(|policy| policy.has_ages())
+    let has_ages = built_in.is_some_and(|policy| policy.has_ages())
         || matches!(config.gc.trigger, TriggerConfig::External(_))
         || matches!(config.gc.wear, WearConfig::External(_));
     let one = one + if has_ages { 16 * blocks } else { 0 };

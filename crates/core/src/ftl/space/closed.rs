@@ -1,15 +1,16 @@
 //! The closed blocks of the regions of a role, in the order that the victim policy needs.
 
-use super::block::Age;
+use super::block::{Age, Block, BlockState};
+use super::buckets::Buckets;
 use super::columns::{Candidates, Dense};
+use super::ranks::Ranks;
 use crate::config::DeviceConfig;
 use crate::ftl::gc::victim::Index;
 use crate::sim::id::{BlockId, PlaneId};
-use crate::sim::memory::prefetch;
 use crate::state::{Reader, StateError, Writer};
 
 /// Closed blocks by plane, or by pool if garbage collection works by pool. A plane then stands for its pool. Every
-/// change takes O(1).
+/// change takes O(1), or O(log n) in the worst case.
 #[derive(Clone, Debug)]
 pub(super) struct ClosedBlocks {
     order: Order,
@@ -22,18 +23,24 @@ pub(super) struct ClosedBlocks {
 #[derive(Clone, Debug)]
 enum Order {
     Array(Array),
-    Lists(Lists),
+    /// In the order of closing.
+    Closing(Ranks),
+    /// In the order of valid units.
+    Valid(Ranks),
+    Buckets(Buckets),
     Dense(Dense),
 }
 
 impl ClosedBlocks {
     /// Creates an index without blocks, for each group of `planes` planes. Each block holds `units` units of data.
     pub(super) fn new(device: &DeviceConfig, units: u32, index: Index, has_ages: bool, planes: u32) -> ClosedBlocks {
+        let ranks = || Ranks::new(device.total_planes() / planes, device.geometry.blocks * planes);
         let order = match index {
             Index::Array => Order::Array(Array::new(device, planes)),
-            Index::List => Order::Lists(Lists::new(device, 0)),
-            Index::Buckets => Order::Lists(Lists::new(device, units)),
-            Index::Columns => Order::Dense(Dense::new(device, units, planes)),
+            Index::Closing => Order::Closing(ranks()),
+            Index::Valid => Order::Valid(ranks()),
+            Index::Buckets => Order::Buckets(Buckets::new(device, units)),
+            Index::Columns => Order::Dense(Dense::new(device, planes)),
         };
         // The columns have the ages.
         let aged = if has_ages && index != Index::Columns { device.total_blocks() } else { 0 };
@@ -63,7 +70,9 @@ impl ClosedBlocks {
         let plane = self.of_group(plane);
         match &mut self.order {
             Order::Array(array) => array.insert(plane, block),
-            Order::Lists(lists) => lists.insert(plane, block, valid),
+            Order::Closing(ranks) => ranks.insert(plane, block, 0),
+            Order::Valid(ranks) => ranks.insert(plane, block, valid),
+            Order::Buckets(buckets) => buckets.insert(plane, block, valid),
             Order::Dense(dense) => dense.insert(plane, block, valid, erases, age),
         }
     }
@@ -73,19 +82,25 @@ impl ClosedBlocks {
     pub(super) fn update(&mut self, plane: PlaneId, block: BlockId, valid: u32, clock: u64) {
         let plane = self.of_group(plane);
         match &mut self.order {
-            Order::Lists(lists) if lists.units > 0 => {
-                lists.unlink(block);
-                lists.insert(plane, block, valid);
+            Order::Valid(ranks) => ranks.insert(plane, block, valid),
+            Order::Buckets(buckets) => {
+                buckets.remove(block);
+                buckets.insert(plane, block, valid);
             }
             Order::Dense(dense) => dense.update(block, valid, clock),
-            Order::Lists(_) | Order::Array(_) => {}
+            Order::Closing(_) | Order::Array(_) => {}
         }
         if let Some(age) = self.ages.get_mut(block.index()) {
             age.changed = clock;
         }
     }
 
-    /// Prefetches what [`ClosedBlocks::prefetch`] reads.
+    /// Returns `true` if each block has a row.
+    pub(super) fn has_rows(&self) -> bool {
+        matches!(self.order, Order::Dense(_))
+    }
+
+    /// Prefetches the number of the row that [`ClosedBlocks::prefetch`] reads.
     #[inline]
     pub(super) fn prefetch_row(&self, block: BlockId) {
         if let Order::Dense(dense) = &self.order {
@@ -93,17 +108,17 @@ impl ClosedBlocks {
         }
     }
 
-    /// Prefetches the list nodes or rows that [`ClosedBlocks::update`] touches first.
+    /// Prefetches the rank, list nodes or row that [`ClosedBlocks::update`] touches first. `of` is the block.
     #[inline]
-    pub(super) fn prefetch(&self, plane: PlaneId, block: BlockId, valid: u32) {
+    pub(super) fn prefetch(&self, plane: PlaneId, block: BlockId, of: &Block) {
         let plane = self.of_group(plane);
         match &self.order {
-            Order::Lists(lists) if lists.units > 0 => {
-                prefetch(&lists.nodes, block.index());
-                prefetch(&lists.nodes, lists.head(plane, valid));
+            Order::Valid(ranks) => ranks.prefetch(plane, block),
+            Order::Buckets(buckets) if of.state == BlockState::Closed => {
+                buckets.prefetch(plane, block, u32::from(of.valid).saturating_sub(1));
             }
-            Order::Dense(dense) => dense.prefetch(block),
-            Order::Lists(_) | Order::Array(_) => {}
+            Order::Dense(dense) if of.state == BlockState::Closed => dense.prefetch(block),
+            Order::Closing(_) | Order::Buckets(_) | Order::Dense(_) | Order::Array(_) => {}
         }
     }
 
@@ -112,7 +127,8 @@ impl ClosedBlocks {
         let plane = self.of_group(plane);
         match &mut self.order {
             Order::Array(array) => array.remove(plane, block),
-            Order::Lists(lists) => lists.unlink(block),
+            Order::Closing(ranks) | Order::Valid(ranks) => ranks.remove(plane, block),
+            Order::Buckets(buckets) => buckets.remove(block),
             Order::Dense(dense) => dense.remove(plane, block),
         }
     }
@@ -121,31 +137,32 @@ impl ClosedBlocks {
     /// one at most with an update, or to the count of a closed block.
     pub(super) fn settle(&mut self, plane: PlaneId) {
         let plane = self.of_group(plane);
-        if let Order::Lists(lists) = &mut self.order {
-            lists.least[plane.index()] = lists.fewest(plane);
+        if let Order::Buckets(buckets) = &mut self.order {
+            buckets.settle(plane);
         }
     }
 
     /// Returns the fewest valid units of any block of a plane, if some block has an invalid one; only for
     /// [`Index::Buckets`].
     pub(super) fn fewest_valid(&self, plane: PlaneId) -> Option<u32> {
-        let plane = self.of_group(plane);
-        let Order::Lists(lists) = &self.order else { return None };
-        Some(lists.fewest(plane)).filter(|&valid| valid < lists.units)
+        let Order::Buckets(buckets) = &self.order else { return None };
+        buckets.fewest(self.of_group(plane))
     }
 
     /// Returns the block that has had exactly `valid` units for the longest time; only for [`Index::Buckets`].
     pub(super) fn oldest_with(&self, plane: PlaneId, valid: u32) -> Option<BlockId> {
-        let plane = self.of_group(plane);
-        let Order::Lists(lists) = &self.order else { return None };
-        lists.first(plane, valid)
+        let Order::Buckets(buckets) = &self.order else { return None };
+        buckets.oldest_with(self.of_group(plane), valid)
     }
 
-    /// Returns the block that `greedy` would choose; not for [`Index::Array`] and [`Index::List`].
-    pub(super) fn greediest(&self, plane: PlaneId) -> Option<BlockId> {
+    /// Returns the first block of a plane; only for [`Index::Closing`], [`Index::Valid`] and [`Index::Columns`]. The
+    /// order of columns is that of valid units.
+    pub(super) fn first(&self, plane: PlaneId) -> Option<BlockId> {
+        let plane = self.of_group(plane);
         match &self.order {
-            Order::Dense(dense) => dense.least(self.of_group(plane)),
-            _ => self.oldest_with(plane, self.fewest_valid(plane)?),
+            Order::Closing(ranks) | Order::Valid(ranks) => ranks.first(plane),
+            Order::Dense(dense) => dense.first(plane),
+            Order::Buckets(_) | Order::Array(_) => None,
         }
     }
 
@@ -155,7 +172,7 @@ impl ClosedBlocks {
         match &self.order {
             Order::Array(array) => array.members[plane.index()].get(position).copied(),
             Order::Dense(dense) => dense.at(plane, position),
-            Order::Lists(_) => None,
+            Order::Closing(_) | Order::Valid(_) | Order::Buckets(_) => None,
         }
     }
 
@@ -168,14 +185,16 @@ impl ClosedBlocks {
     /// Returns the blocks of a plane in their order.
     pub(super) fn of(&self, plane: PlaneId) -> impl Iterator<Item = BlockId> {
         let plane = self.of_group(plane);
-        let (array, lists, dense) = match &self.order {
-            Order::Array(array) => (&array.members[plane.index()][..], None, None),
-            Order::Lists(lists) => (&[][..], Some(lists), None),
-            Order::Dense(dense) => (&[][..], None, Some(dense)),
+        let (array, ranks, buckets, dense) = match &self.order {
+            Order::Array(array) => (&array.members[plane.index()][..], None, None, None),
+            Order::Closing(ranks) | Order::Valid(ranks) => (&[][..], Some(ranks), None, None),
+            Order::Buckets(buckets) => (&[][..], None, Some(buckets), None),
+            Order::Dense(dense) => (&[][..], None, None, Some(dense)),
         };
-        let listed = lists.into_iter().flat_map(move |lists| lists.of(plane));
+        let ranked = ranks.into_iter().flat_map(move |ranks| ranks.of(plane));
+        let listed = buckets.into_iter().flat_map(move |buckets| buckets.of(plane));
         let dense = dense.into_iter().flat_map(move |dense| (0..).map_while(move |row| dense.at(plane, row)));
-        array.iter().copied().chain(listed).chain(dense)
+        array.iter().copied().chain(ranked).chain(listed).chain(dense)
     }
 
     /// Returns the times at which a block changed, if ages are kept.
@@ -255,86 +274,5 @@ impl Array {
         if let Some(moved) = members.get(position as usize) {
             self.positions[moved.index()] = position;
         }
-    }
-}
-
-/// Lists of each plane: one in the order of closing, or one for each number of valid units in the order of the last
-/// change.
-///
-/// The lists are circular and doubly linked, over one array: nodes `0..blocks` are the blocks, the rest are the heads.
-/// Linking and unlinking have no branches, because heads are nodes.
-#[derive(Clone, Debug)]
-struct Lists {
-    nodes: Vec<Node>,
-    /// Lower bound of the fewest valid units of any block, indexed by plane.
-    least: Vec<u32>,
-    blocks: u32,
-    /// Valid units of a full block; 0 for one list.
-    units: u32,
-}
-
-/// Neighbors of a node in its list.
-#[derive(Clone, Copy, Debug)]
-struct Node {
-    next: u32,
-    prev: u32,
-}
-
-impl Lists {
-    fn new(device: &DeviceConfig, units: u32) -> Lists {
-        let (blocks, planes) = (device.total_blocks(), device.total_planes());
-        let nodes = blocks + planes * (units + 1);
-        let nodes = (0..nodes).map(|node| Node { next: node, prev: node }).collect();
-        Lists { nodes, least: vec![units; planes as usize], blocks, units }
-    }
-
-    #[inline]
-    fn head(&self, plane: PlaneId, valid: u32) -> usize {
-        (self.blocks + plane.0 * (self.units + 1) + valid) as usize
-    }
-
-    #[inline]
-    fn unlink(&mut self, block: BlockId) {
-        let Node { next, prev } = self.nodes[block.index()];
-        self.nodes[prev as usize].next = next;
-        self.nodes[next as usize].prev = prev;
-    }
-
-    /// Appends a block to its list.
-    #[inline]
-    fn insert(&mut self, plane: PlaneId, block: BlockId, valid: u32) {
-        let valid = valid.min(self.units);
-        let head = self.head(plane, valid);
-        let last = self.nodes[head].prev;
-        self.nodes[last as usize].next = block.0;
-        self.nodes[block.index()] = Node { next: head as u32, prev: last };
-        self.nodes[head].prev = block.0;
-        let least = &mut self.least[plane.index()];
-        *least = (*least).min(valid);
-    }
-
-    fn first(&self, plane: PlaneId, valid: u32) -> Option<BlockId> {
-        let first = self.nodes[self.head(plane, valid)].next;
-        (first < self.blocks).then_some(BlockId(first))
-    }
-
-    /// Returns the fewest valid units of any block of a plane, or those of a full block.
-    fn fewest(&self, plane: PlaneId) -> u32 {
-        let least = self.least[plane.index()];
-        (least..self.units).find(|&valid| self.first(plane, valid).is_some()).unwrap_or(self.units)
-    }
-
-    fn of(&self, plane: PlaneId) -> impl Iterator<Item = BlockId> {
-        (0..=self.units).flat_map(move |valid| {
-            let head = self.head(plane, valid) as u32;
-            let mut node = self.nodes[head as usize].next;
-            std::iter::from_fn(move || {
-                let block = BlockId(node);
-                (node != head).then(|| {
-                    node = self.nodes[block.index()].next;
-                    block
-                })
-            })
-        })
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::block::Age;
+use super::ranks::rank;
 use crate::config::DeviceConfig;
 use crate::sim::id::{BlockId, PlaneId};
 use crate::sim::memory::prefetch;
@@ -38,10 +39,6 @@ pub struct Candidates<'a> {
     /// Number of rows.
     pub count: usize,
 }
-
-/// Number of low bits of [`Columns::order`] that hold the number of the last change of a row. The bits above them hold
-/// the number of valid units. Changes are counted up to 2^47.
-const CHANGES: u32 = 47;
 
 fn column<N: Default>(rows: usize) -> Box<[N]> {
     (0..rows).map(|_| N::default()).collect()
@@ -81,8 +78,6 @@ pub(super) struct Dense {
     /// Row of each block, if it is closed.
     positions: Vec<u32>,
     changes: u64,
-    /// Number of units of a full block.
-    units: u32,
 }
 
 impl Clone for Dense {
@@ -96,7 +91,7 @@ impl Clone for Dense {
 }
 
 impl Dense {
-    pub(super) fn new(device: &DeviceConfig, units: u32, planes: u32) -> Dense {
+    pub(super) fn new(device: &DeviceConfig, planes: u32) -> Dense {
         let blocks = device.total_blocks() as usize;
         Dense {
             columns: Arc::new(Columns::new(blocks)),
@@ -104,7 +99,6 @@ impl Dense {
             counts: vec![0; (device.total_planes() / planes) as usize],
             positions: vec![0; blocks],
             changes: 0,
-            units,
         }
     }
 
@@ -112,7 +106,7 @@ impl Dense {
     #[inline]
     fn next_rank(&mut self, valid: u32) -> u64 {
         self.changes += 1;
-        u64::from(valid) << CHANGES | self.changes
+        rank(valid, self.changes)
     }
 
     pub(super) fn insert(&mut self, plane: PlaneId, block: BlockId, valid: u32, erases: u32, age: Age) {
@@ -181,11 +175,10 @@ impl Dense {
         (position < count).then(|| BlockId(columns.block[first + position].load(Relaxed)))
     }
 
-    /// Returns the first block in the order of `greedy`, if it has an invalid unit.
-    pub(super) fn least(&self, plane: PlaneId) -> Option<BlockId> {
+    /// Returns the first block in the order of `greedy`.
+    pub(super) fn first(&self, plane: PlaneId) -> Option<BlockId> {
         let Candidates { columns, first, count } = self.candidates(plane);
         let least = (first..first + count).min_by_key(|&row| columns.order[row].load(Relaxed))?;
-        let is_partial = u32::from(columns.valid[least].load(Relaxed)) < self.units;
-        is_partial.then(|| BlockId(columns.block[least].load(Relaxed)))
+        Some(BlockId(columns.block[least].load(Relaxed)))
     }
 }

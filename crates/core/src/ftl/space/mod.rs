@@ -1,6 +1,7 @@
 //! The physical space: blocks, their states, free blocks, and write frontiers.
 
 mod block;
+mod buckets;
 mod choice;
 mod claim;
 mod closed;
@@ -12,6 +13,7 @@ mod frontiers;
 mod leveling;
 mod may_take;
 mod pools;
+mod ranks;
 mod region;
 mod reserve;
 mod runs;
@@ -34,6 +36,7 @@ pub use cold::ColdOrder;
 pub use columns::{Candidates, Columns};
 use free::FreeBlocks;
 pub use free::FreeOrder;
+pub use ranks::Ranks;
 use region::{Frontier, Layout, Region};
 pub use region::{FrontierId, RegionId, Role};
 use victims::Victims;
@@ -69,6 +72,8 @@ pub struct Space {
     layouts: [Layout; Role::ALL.len()],
     /// Indexed by role; `None` for a role without blocks.
     victims: [Option<Victims>; Role::ALL.len()],
+    /// True if the victim policy has a row for each closed block, whose number is prefetched with the block.
+    has_rows: bool,
     /// `None` if wear is not leveled.
     wear: Option<Box<Leveling>>,
     /// Valid physical units, a bit each.
@@ -147,6 +152,7 @@ impl Space {
         for block in 0..device.total_blocks() {
             free.add(PlaneId(block / per_plane), BlockId(block), 0);
         }
+        let victims = [victim(Role::Data)?, victim(Role::Map)?];
         let [data, map] = &layouts;
         let total_units = device.total_blocks() as usize * device.units_per_block() as usize;
         let mut space = Space {
@@ -157,7 +163,8 @@ impl Space {
             frontiers: vec![Frontier::default(); (map.first + planes * map.frontiers()) as usize],
             valid: zeroed_words(total_units.div_ceil(64)),
             awaiting_erase: BTreeSet::new(),
-            victims: [victim(Role::Data)?, victim(Role::Map)?],
+            has_rows: victims.iter().flatten().any(|victims| victims.closed.has_rows()),
+            victims,
             wear,
             units_per_block: Divider::new(device.units_per_block()),
             blocks_per_plane: Divider::new(per_plane),
@@ -578,21 +585,20 @@ impl Space {
         let id = self.block_of(ppn);
         crate::sim::memory::prefetch(&self.valid, (ppn.0 / 64) as usize);
         crate::sim::memory::prefetch(&self.blocks, id.index());
-        if let Some(victims) = &self.victims[Role::Data as usize] {
+        if self.has_rows
+            && let Some(victims) = &self.victims[Role::Data as usize]
+        {
             victims.closed.prefetch_row(id);
         }
     }
 
-    /// Prefetches the state of the victim policy that an invalidation of a unit will touch. Called after
+    /// Prefetches the state of the victim policy that an invalidation of a data unit will touch. Called after
     /// [`Space::prefetch`].
     #[inline]
     pub fn prefetch_candidate(&self, ppn: Ppn) {
         let id = self.block_of(ppn);
-        let block = &self.blocks[id.index()];
-        if block.state == BlockState::Closed
-            && let Some(victims) = &self.victims[block.role as usize]
-        {
-            victims.prefetch(self.plane_of(id), id, u32::from(block.valid).saturating_sub(1));
+        if let Some(victims) = &self.victims[Role::Data as usize] {
+            victims.closed.prefetch(self.plane_of(id), id, &self.blocks[id.index()]);
         }
     }
 

@@ -34,12 +34,6 @@ impl Victims {
         self.closed.update(plane, block, valid, clock);
     }
 
-    /// Prefetches the list nodes that [`Victims::update`] touches first.
-    #[inline]
-    pub(super) fn prefetch(&self, plane: PlaneId, block: BlockId, valid: u32) {
-        self.closed.prefetch(plane, block, valid);
-    }
-
     /// Returns the fault of a policy that came with another program.
     pub(super) fn fault(&self) -> Option<&Fault> {
         self.policy.fault()

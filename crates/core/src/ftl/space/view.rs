@@ -143,11 +143,17 @@ impl<'a> RegionView<'a> {
         self.closed?.oldest_with(self.plane(), valid)
     }
 
-    /// Returns the block that `greedy` would choose: the oldest with the fewest valid units. Only with
-    /// [`Index::Buckets`](crate::ftl::gc::victim::Index::Buckets) and
+    /// Returns the first closed block; not with [`Index::Array`](crate::ftl::gc::victim::Index::Array) and
+    /// [`Index::Buckets`](crate::ftl::gc::victim::Index::Buckets).
+    pub fn first(&self) -> Option<BlockId> {
+        self.closed?.first(self.plane())
+    }
+
+    /// Returns the block that `greedy` chooses: of the blocks with the fewest valid units, the one that has had this
+    /// number for the longest time. Only with [`Index::Valid`](crate::ftl::gc::victim::Index::Valid) and
     /// [`Index::Columns`](crate::ftl::gc::victim::Index::Columns).
     pub fn greediest(&self) -> Option<BlockId> {
-        self.closed?.greediest(self.plane())
+        self.first().filter(|&block| self.valid(block) < self.units())
     }
 
     /// Returns the closed blocks in columns, without a copy; only with

@@ -25,10 +25,10 @@ impl Policy for Fifo {
 
 impl VictimPolicy for Fifo {
     fn index(&self) -> Index {
-        Index::List
+        Index::Closing
     }
 
     fn choose(&mut self, view: &RegionView) -> Option<BlockId> {
-        view.closed_blocks().next()
+        view.first()
     }
 }

@@ -25,10 +25,10 @@ impl Policy for Greedy {
 
 impl VictimPolicy for Greedy {
     fn index(&self) -> Index {
-        Index::Buckets
+        Index::Valid
     }
 
     fn choose(&mut self, view: &RegionView) -> Option<BlockId> {
-        view.oldest_with(view.fewest_valid()?)
+        view.greediest()
     }
 }

@@ -6,8 +6,11 @@ pub enum Index {
     /// Any order, to draw from by position.
     Array,
     /// The order of closing.
-    List,
+    Closing,
     /// The order of valid units. Blocks with equally many are in the order in which they reached that number.
+    Valid,
+    /// The order of valid units, in a list for each number of them. Any list can be read, but every change costs more
+    /// than with [`Index::Valid`].
     Buckets,
     /// No order, in dense columns that another program reads without a copy.
     Columns,
