@@ -130,15 +130,18 @@ impl EventQueue {
         self.tails[lane] = self.tails[lane].max(at.0);
     }
 
-    /// Inserts an event into a lane that contains later events.
+    /// Inserts an event into a lane that contains later events. Most such events are the first or second of their lane.
     #[inline(never)]
-    fn sort_in(&mut self, lane: usize, mut event: Event) {
-        if event < self.heads[lane] {
-            std::mem::swap(&mut event, &mut self.heads[lane]);
-        }
+    fn sort_in(&mut self, lane: usize, event: Event) {
         self.tails[lane] = self.tails[lane].max(time(event));
-        let rest = &mut self.rest[lane];
-        rest.insert(rest.partition_point(|&other| other < event), event);
+        let (head, rest) = (&mut self.heads[lane], &mut self.rest[lane]);
+        if event < *head {
+            rest.push_front(std::mem::replace(head, event));
+        } else if rest.front().is_none_or(|&next| event < next) {
+            rest.push_front(event);
+        } else {
+            rest.insert(rest.partition_point(|&other| other < event), event);
+        }
     }
 
     /// Removes the event of `resource`.
