@@ -58,7 +58,7 @@ pub(crate) fn enqueue_last(b: &mut impl Binder, id: TransactionId) {
     let is_alone = dispatch.starts_alone
         && array.state(lun) == LunState::Idle
         && dispatch.waiting.rank_of_first(lun).is_none()
-        && !(tasks.any_new() || tasks.holds() || array.is_watched());
+        && !(tasks.any_new() || tasks.holds());
     let has_channel = is_alone && array.channel_is_idle(array.channel_of(lun), now);
     if !is_alone || !(has_channel || !needs_channel(array, transaction)) {
         return enqueue(b, id);
@@ -67,6 +67,9 @@ pub(crate) fn enqueue_last(b: &mut impl Binder, id: TransactionId) {
     dispatch.orders += 1;
     let rank = dispatch.ranks[transaction.class as usize];
     array.set_binding(lun);
+    if array.is_watched() {
+        b.show_queued(id, lun);
+    }
     if b.bind(id, rank, Spot::Unit(unit)) {
         return lead(b, lun, rank, id, unit);
     }
