@@ -79,15 +79,17 @@ fn victims(config: &DeviceConfig) -> u64 {
         VictimConfig::External(_) => None,
         policy => policy.build(config, 0).ok(),
     };
-    let one = match built_in.as_ref().map(|policy| policy.index()) {
+    // These policies read all closed blocks and their ages.
+    let is_read =
+        matches!(config.gc.trigger, TriggerConfig::External(_)) || matches!(config.gc.wear, WearConfig::External(_));
+    let index = built_in.as_ref().map(|policy| policy.index());
+    let one = match index.map(|index| if is_read { index.for_reading() } else { index }) {
         Some(Index::Closing | Index::Valid) => ranks,
         Some(Index::Buckets) => buckets,
         Some(Index::Array) => array,
         None | Some(Index::Columns) => 38 * blocks,
     };
-    let has_ages = built_in.is_some_and(|policy| policy.has_ages())
-        || matches!(config.gc.trigger, TriggerConfig::External(_))
-        || matches!(config.gc.wear, WearConfig::External(_));
+    let has_ages = is_read || built_in.is_some_and(|policy| policy.has_ages());
     let one = one + if has_ages { 16 * blocks } else { 0 };
     if config.map_blocks() > 0 { 2 * one } else { one }
 }

@@ -155,14 +155,15 @@ impl ClosedBlocks {
         buckets.oldest_with(self.of_group(plane), valid)
     }
 
-    /// Returns the first block of a plane; only for [`Index::Closing`], [`Index::Valid`] and [`Index::Columns`]. The
-    /// order of columns is that of valid units.
+    /// Returns the first block of a plane in the order of the index, which for columns is that of valid units. Not for
+    /// [`Index::Array`]. With [`Index::Buckets`], only a block with an invalid unit.
     pub(super) fn first(&self, plane: PlaneId) -> Option<BlockId> {
         let plane = self.of_group(plane);
         match &self.order {
             Order::Closing(ranks) | Order::Valid(ranks) => ranks.first(plane),
+            Order::Buckets(buckets) => buckets.oldest_with(plane, buckets.fewest(plane)?),
             Order::Dense(dense) => dense.first(plane),
-            Order::Buckets(_) | Order::Array(_) => None,
+            Order::Array(_) => None,
         }
     }
 

@@ -36,7 +36,7 @@ pub use cold::ColdOrder;
 pub use columns::{Candidates, Columns};
 use free::FreeBlocks;
 pub use free::FreeOrder;
-pub use ranks::Ranks;
+pub(crate) use ranks::Ranks;
 use region::{Frontier, Layout, Region};
 pub use region::{FrontierId, RegionId, Role};
 use victims::Victims;

@@ -28,7 +28,7 @@ const MAX_SEARCHED: u32 = 32;
 /// overwrite is a store, and in most cases one comparison. Finding the first block takes O(log n). A search of all
 /// ranks would cost more than linked lists if a plane has more than 256 blocks.
 #[derive(Clone, Debug)]
-pub struct Ranks {
+pub(crate) struct Ranks {
     /// Ranks of the blocks, plane by plane, and [`NONE`] after the blocks of a plane up to a whole number of groups.
     ranks: Vec<u64>,
     /// Minima of the groups of `ranks`.
@@ -83,7 +83,7 @@ impl Ranks {
     }
 
     /// Returns the size of the ranks in bytes.
-    pub fn bytes(planes: u32, blocks: u32) -> u64 {
+    pub(crate) fn bytes(planes: u32, blocks: u32) -> u64 {
         8 * u64::from(planes) * Shape::new(blocks).numbers().map(u64::from).sum::<u64>()
     }
 

@@ -15,7 +15,7 @@ pub(super) struct Victims {
 
 impl Victims {
     /// Builds the policy of a device, for blocks that hold `units` units of data, which it chooses among those of
-    /// `planes` planes. `has_ages` is true if another policy needs ages of blocks.
+    /// `planes` planes. `has_ages` is true if another policy reads the blocks and their ages.
     pub(super) fn new(
         device: &DeviceConfig,
         seed: u64,
@@ -24,7 +24,8 @@ impl Victims {
         planes: u32,
     ) -> Result<Victims, String> {
         let policy = device.gc.victim.build(device, seed).map_err(|e| format!("gc.victim: {e}"))?;
-        let closed = ClosedBlocks::new(device, units, policy.index(), has_ages || policy.has_ages(), planes);
+        let index = if has_ages { policy.index().for_reading() } else { policy.index() };
+        let closed = ClosedBlocks::new(device, units, index, has_ages || policy.has_ages(), planes);
         Ok(Victims { policy, closed })
     }
 

@@ -143,17 +143,17 @@ impl<'a> RegionView<'a> {
         self.closed?.oldest_with(self.plane(), valid)
     }
 
-    /// Returns the first closed block; not with [`Index::Array`](crate::ftl::gc::victim::Index::Array) and
-    /// [`Index::Buckets`](crate::ftl::gc::victim::Index::Buckets).
-    pub fn first(&self) -> Option<BlockId> {
+    /// Returns the block that was closed first; only with [`Index::Closing`](crate::ftl::gc::victim::Index::Closing).
+    pub fn first_closed(&self) -> Option<BlockId> {
         self.closed?.first(self.plane())
     }
 
     /// Returns the block that `greedy` chooses: of the blocks with the fewest valid units, the one that has had this
-    /// number for the longest time. Only with [`Index::Valid`](crate::ftl::gc::victim::Index::Valid) and
+    /// number for the longest time. Only with [`Index::Valid`](crate::ftl::gc::victim::Index::Valid),
+    /// [`Index::Buckets`](crate::ftl::gc::victim::Index::Buckets) and
     /// [`Index::Columns`](crate::ftl::gc::victim::Index::Columns).
     pub fn greediest(&self) -> Option<BlockId> {
-        self.first().filter(|&block| self.valid(block) < self.units())
+        self.closed?.first(self.plane()).filter(|&block| self.valid(block) < self.units())
     }
 
     /// Returns the closed blocks in columns, without a copy; only with

@@ -26,7 +26,7 @@ impl External {
         let reads_columns = made.as_ref().is_ok_and(|policy| policy.reads_columns());
         Ok(External {
             guard: Guard::new(wanted, made),
-            index: if reads_columns { Index::Columns } else { Index::Valid },
+            index: if reads_columns { Index::Columns } else { Index::Valid.for_reading() },
             in_vain: vec![0; device.total_planes() as usize],
             max_wasted: device.geometry.blocks.saturating_mul(64),
         })

@@ -29,6 +29,6 @@ impl VictimPolicy for Fifo {
     }
 
     fn choose(&mut self, view: &RegionView) -> Option<BlockId> {
-        view.first()
+        view.first_closed()
     }
 }

@@ -15,3 +15,11 @@ pub enum Index {
     /// No order, in dense columns that another program reads without a copy.
     Columns,
 }
+
+impl Index {
+    /// Returns the index to use if a policy reads all blocks in order, again and again. Sorting 2,048 ranks takes ten
+    /// times longer than following a list.
+    pub fn for_reading(self) -> Index {
+        if self == Index::Valid { Index::Buckets } else { self }
+    }
+}
