@@ -6,7 +6,6 @@ use floatgate_array::config::{ArrayConfig, from_toml};
 use floatgate_array::{Options, SsdArray};
 use floatgate_core::config;
 use floatgate_core::device::{self, Device};
-use floatgate_core::external::Externals;
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::run::{NoWatcher, RunOptions, replay};
 use floatgate_core::ssd::Ssd;
@@ -57,7 +56,7 @@ fn array(level: u32, of: Of, state: Precondition) -> SsdArray {
     let text = format!(
         "[array]\nlevel = {level}\ndevice = \"bench-32g\"\ncount = {MEMBERS}\n[member]\ngeometry.channels = {channels}"
     );
-    let config: ArrayConfig = from_toml(&Externals::default(), &text, "array-8", &[]).expect("a valid array");
+    let config: ArrayConfig = from_toml(&[], &text, "array-8", &[]).expect("a valid array");
     let mut array = SsdArray::new(config, Options::default()).expect("a checked array");
     for member in 0..MEMBERS as usize {
         precondition(array.member_mut(member), state, 1 + member as u64, &mut |_| true).expect("as above");

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{self, Device};
+use floatgate_core::external::Externals;
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::results::Results;
 use floatgate_core::sim::id::RequestId;
@@ -25,7 +26,7 @@ use crate::timers::Timers;
 use crate::tournament::Tournament;
 
 /// Options for building an array.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Seed of all random numbers. Each member has a seed of its own, which follows from it.
     pub seed: u64,
@@ -33,6 +34,8 @@ pub struct Options {
     pub verify: bool,
     /// True to measure a latency breakdown for each request to a member.
     pub attribution: bool,
+    /// Policies of the program, which the device files of members may name.
+    pub externals: Externals,
     /// Test hook: a deliberate bug.
     #[doc(hidden)]
     pub mutant: Mutant,
@@ -41,8 +44,8 @@ pub struct Options {
 impl Options {
     /// Returns the options of a member with this seed.
     pub fn of_member(&self, seed: u64) -> device::Options {
-        let Options { verify, attribution, .. } = *self;
-        device::Options { seed, verify, attribution, ..device::Options::default() }
+        let Options { verify, attribution, ref externals, .. } = *self;
+        device::Options { seed, verify, attribution, externals: externals.clone(), ..device::Options::default() }
     }
 }
 

@@ -6,8 +6,7 @@
 use std::path::Path;
 
 use floatgate_core::config::units::{Bandwidth, Bytes, Duration};
-use floatgate_core::config::{self, Capacity, ConfigError, DeviceConfig, Problem};
-use floatgate_core::external::Externals;
+use floatgate_core::config::{self, Capacity, ConfigError, DeviceConfig, Offer, Problem};
 use floatgate_core::sim::request::SECTOR;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -158,7 +157,7 @@ pub fn json_schema() -> serde_json::Value {
 
 /// Loads an array from the text of its file, and applies the overrides in order, such as `array.stripe=128KiB` or
 /// `member.gc.victim=fifo`. `path` is the path of the file, which errors name.
-pub fn from_toml(makers: &Externals, text: &str, path: &str, overrides: &[String]) -> Result<ArrayConfig, ConfigError> {
+pub fn from_toml(offers: &[Offer], text: &str, path: &str, overrides: &[String]) -> Result<ArrayConfig, ConfigError> {
     let malformed = |message: String| ConfigError::Malformed(vec![Problem::new("", message)]);
     // The text is read once without overrides, so that errors show its lines.
     let mut file: Table = text.parse().map_err(|error| malformed(format!("{path}: {error}")))?;
@@ -181,7 +180,7 @@ pub fn from_toml(makers: &Externals, text: &str, path: &str, overrides: &[String
     let members = names
         .iter()
         .enumerate()
-        .map(|(number, name)| member(makers, folder, name, &set).map_err(|error| of_member(number, name, error)));
+        .map(|(number, name)| member(offers, folder, name, &set).map_err(|error| of_member(number, name, error)));
     let members = members.collect::<Result<Vec<_>, _>>()?;
     file.insert("name".to_owned(), name.clone().into());
     let array = ArrayConfig::new(name, read.description, read.array, members)?;
@@ -257,10 +256,10 @@ fn member_names(options: &ArrayOptions) -> Result<Vec<String>, Vec<Problem>> {
 }
 
 /// Loads the device of a member. A path is relative to the folder of the array file.
-fn member(makers: &Externals, folder: &Path, name: &str, set: &[String]) -> Result<DeviceConfig, ConfigError> {
+fn member(offers: &[Offer], folder: &Path, name: &str, set: &[String]) -> Result<DeviceConfig, ConfigError> {
     let is_file = config::builtin(name).is_none() && folder.join(name).is_file();
     let place = if is_file { folder.join(name).to_string_lossy().into_owned() } else { name.to_owned() };
-    config::load_with(makers, &place, set)
+    config::load_with(offers, &place, set)
 }
 
 /// Adds the number of the member to an error.

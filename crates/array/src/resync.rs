@@ -23,7 +23,7 @@ impl SsdArray {
     /// Restarts the array with members that were recovered after a power cut. Everything in the controller is lost.
     pub fn restart(&mut self, members: Vec<Device>) {
         let contents = self.contents.take().and_then(|contents| contents.take_attached());
-        *self = SsdArray::of(self.config.clone(), self.options, members);
+        *self = SsdArray::of(self.config.clone(), self.options.clone(), members);
         if let Some(payload) = contents {
             self.attach(payload);
         }

@@ -209,7 +209,7 @@ impl SsdArray {
     ) -> Result<SsdArray, StateError> {
         let seeded = SsdArray::seeded(&config, &options).into_iter().enumerate();
         let members = seeded.map(|(number, (device, options))| {
-            let found = member(number, device.clone(), options)?;
+            let found = member(number, device.clone(), options.clone())?;
             let found = found.filter(|_| !config.options.failed.contains(&(number as u32)));
             let empty = || Device::new(device, options).map_err(StateError::Policy).map_err(of_member(number));
             found.map_or_else(empty, Ok)

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use crate::common::config;
 use floatgate_array::config::{ArrayConfig, from_toml};
 use floatgate_array::{Options, SsdArray};
-use floatgate_core::external::Externals;
 use floatgate_core::ftl::mapping::Location;
 use floatgate_core::metrics::summary::Reached;
 use floatgate_core::precondition::Prewrite;
@@ -98,7 +97,7 @@ fn mixed() -> ArrayConfig {
     std::fs::write(folder.path().join("coarse.toml"), "base = \"tiny\"\ngeometry.mapping_unit = \"8KiB\"\n").unwrap();
     let path = folder.path().join("array.toml");
     let text = "[array]\nlevel = 1\nmembers = [\"tiny\", \"coarse.toml\"]\n";
-    from_toml(&Externals::default(), text, path.to_str().unwrap(), &set).unwrap()
+    from_toml(&[], text, path.to_str().unwrap(), &set).unwrap()
 }
 
 #[test]

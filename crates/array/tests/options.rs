@@ -4,7 +4,6 @@
 use crate::common::config;
 use floatgate_array::config::{ArrayConfig, from_toml, is_array, json_schema};
 use floatgate_array::{Options, SsdArray};
-use floatgate_core::external::Externals;
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::rng::Rng;
@@ -96,7 +95,7 @@ fn members_change_the_result() {
 #[test]
 fn members_may_differ() {
     let text = "[array]\nlevel = 5\nmembers = [\"tiny\", \"x25m\", \"tiny\"]";
-    let array = from_toml(&Externals::default(), text, "mixed.toml", &[]).unwrap();
+    let array = from_toml(&[], text, "mixed.toml", &[]).unwrap();
     assert_eq!(array.name, "mixed");
     assert_eq!(array.summary(), "RAID 5 of 3 SSDs (tiny, x25m, tiny)");
     let smallest = array.members[0].logical_bytes();
@@ -147,7 +146,7 @@ fn staggered_gc_shortens_the_tail_of_reads() {
 fn error(options: &str, overrides: &[&str]) -> String {
     let overrides: Vec<String> = overrides.iter().map(|text| text.to_string()).collect();
     let text = format!("[array]\n{options}\n");
-    from_toml(&Externals::default(), &text, "a.toml", &overrides).unwrap_err().to_string()
+    from_toml(&[], &text, "a.toml", &overrides).unwrap_err().to_string()
 }
 
 #[test]

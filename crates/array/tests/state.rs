@@ -6,7 +6,6 @@ use floatgate_array::config::{ArrayConfig, from_toml};
 use floatgate_array::{ArrayHead, Options, SsdArray};
 use floatgate_core::config::load;
 use floatgate_core::device::{Device, Options as DeviceOptions};
-use floatgate_core::external::Externals;
 use floatgate_core::metrics::summary::Precondition;
 use floatgate_core::precondition::{self, precondition};
 use floatgate_core::sim::request::{Completion, Operation, Request, Status};
@@ -170,7 +169,7 @@ fn states_of_other_devices_are_refused() {
     }
     // Only one of the members differs.
     let members = "[array]\nlevel = 5\nmembers = [\"tiny\", \"tiny\", \"hu2011\", \"tiny\"]\nstripe = \"8KiB\"\n";
-    let mixed = from_toml(&Externals::default(), &format!("{members}write_hole = \"journal\""), "a.toml", &[]).unwrap();
+    let mixed = from_toml(&[], &format!("{members}write_hole = \"journal\""), "a.toml", &[]).unwrap();
     let same = RAID5.replace("count = 4", "count = 4\n");
     let bytes_of_tiny = saved(&SsdArray::new(config(&same, &[]), Options::default()).unwrap());
     let error = refusal(SsdArray::load(mixed, Options::default(), &bytes_of_tiny[..]));

@@ -126,7 +126,9 @@ fn write_page(out: &mut impl Write, args: Args, makers: &Externals) -> anyhow::R
             writeln!(out, "{path}: {name} is a valid {kind}, digest {}", chosen.digest())?;
             writeln!(out, "simulating it takes {memory} of memory when it is full")?;
         }
-        Command::Schema => writeln!(out, "{}", serde_json::to_string_pretty(&config::json_schema_with(makers))?)?,
+        Command::Schema => {
+            writeln!(out, "{}", serde_json::to_string_pretty(&config::json_schema_with(&makers.offers()))?)?
+        }
     }
     Ok(())
 }

@@ -31,29 +31,31 @@ pub fn offers(makers: &Externals) {
         let small = ["geometry.blocks=16", "capacity={ spare = 0.5 }"].map(str::to_owned).into_iter();
         let buffer = is_buffered.then(|| "buffer.capacity=256KiB".to_owned());
         let overrides: Vec<String> = small.chain(buffer).chain([format!("{path}={name}")]).collect();
-        let device = load_with(makers, "tiny", &overrides).unwrap_or_else(|error| panic!("{path}={name}: {error}"));
+        let device =
+            load_with(&makers.offers(), "tiny", &overrides).unwrap_or_else(|error| panic!("{path}={name}: {error}"));
         let is_named = device.externals().iter().any(|(key, config)| (*key, config.name.as_str()) == (path, name));
         assert!(
             is_named,
             "{path}={name} does not name this policy: its name is in use, or its key is not the key of a policy"
         );
         match path {
-            "gc.victim" => victim(&device),
-            "gc.trigger" => trigger(&device),
-            "temperature" => temperature(&device),
-            "buffer.eviction" => eviction(&device),
-            "allocation" => allocation(&device),
-            "scheduler" => scheduler(&device),
-            "mapping.scheme" => mapping(&device),
+            "gc.victim" => victim(&device, makers),
+            "gc.trigger" => trigger(&device, makers),
+            "temperature" => temperature(&device, makers),
+            "buffer.eviction" => eviction(&device, makers),
+            "allocation" => allocation(&device, makers),
+            "scheduler" => scheduler(&device, makers),
+            "mapping.scheme" => mapping(&device, makers),
             _ => {}
         }
-        assert_eq!(work(&device), work(&device), "{path}={name}: two runs have different results");
+        assert_eq!(work(&device, makers), work(&device, makers), "{path}={name}: two runs have different results");
     }
 }
 
 /// Fills a small device, then writes and reads randomly. Returns the time of the last completion.
-fn work(config: &DeviceConfig) -> Time {
-    let mut device = Device::new(config.clone(), Options::default()).unwrap_or_else(|error| panic!("{error}"));
+fn work(config: &DeviceConfig, externals: &Externals) -> Time {
+    let mut device = Device::new(config.clone(), Options { externals: externals.clone(), ..Options::default() })
+        .unwrap_or_else(|error| panic!("{error}"));
     let (units, per_unit) = (config.logical_units(), config.sectors_per_unit());
     (0..units as u32).for_each(|lpn| device.ftl_mut().write_whole(Lpn(lpn)));
     device.ftl_mut().seal();
@@ -87,10 +89,11 @@ fn work(config: &DeviceConfig) -> Time {
 /// # Panics
 ///
 /// Panics if the scheme breaks a law.
-pub fn mapping(config: &DeviceConfig) {
+pub fn mapping(config: &DeviceConfig, externals: &Externals) {
     let name = config.mapping.scheme.name();
-    let mut device = Device::new(config.clone(), Options { verify: true, ..Options::default() })
-        .unwrap_or_else(|error| panic!("{name}: {error}"));
+    let mut device =
+        Device::new(config.clone(), Options { verify: true, externals: externals.clone(), ..Options::default() })
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
     let (units, per_unit) = (config.logical_units(), config.sectors_per_unit());
     let mut expected = vec![0; (units * u64::from(per_unit)) as usize];
     let mut rng = Rng::new(11, "contract");
@@ -151,9 +154,9 @@ pub fn mapping(config: &DeviceConfig) {
 /// # Panics
 ///
 /// Panics if the scheduler breaks a law.
-pub fn scheduler(device: &DeviceConfig) {
+pub fn scheduler(device: &DeviceConfig, externals: &Externals) {
     let name = device.scheduler.name();
-    let scheduler = device.scheduler.build(device, 1).expect("defaults are valid");
+    let scheduler = device.scheduler.build(device, 1, externals).expect("defaults are valid");
     for class in Class::ALL {
         assert!(usize::from(scheduler.rank(class)) < RANKS, "{name}: {class:?}");
     }
@@ -167,9 +170,9 @@ pub fn scheduler(device: &DeviceConfig) {
 /// # Panics
 ///
 /// Panics if the scheme breaks a law.
-pub fn allocation(device: &DeviceConfig) {
+pub fn allocation(device: &DeviceConfig, externals: &Externals) {
     let name = device.allocation.name();
-    let scheme = device.allocation.build(device, 1).expect("defaults are valid");
+    let scheme = device.allocation.build(device, 1, externals).expect("defaults are valid");
     let pages = (device.logical_units() / u64::from(device.units_per_page())).min(1_000) as u32;
     let homes = (0..pages).filter(|&stripe| scheme.home(stripe).is_some()).count() as u32;
     assert!(homes == 0 || homes == pages, "{name}");
@@ -182,9 +185,9 @@ pub fn allocation(device: &DeviceConfig) {
 /// # Panics
 ///
 /// Panics if the policy breaks a law, or if the device has no buffer.
-pub fn eviction(device: &DeviceConfig) {
+pub fn eviction(device: &DeviceConfig, externals: &Externals) {
     let config = &device.buffer.as_ref().expect("a device with a buffer").eviction;
-    let mut policy = config.build(device, 7).expect("defaults are valid");
+    let mut policy = config.build(device, 7, externals).expect("defaults are valid");
     let units = device.buffer_units();
     let mut there: BTreeMap<u32, u32> = BTreeMap::new();
     let mut free: Vec<u32> = (0..units).collect();
@@ -267,10 +270,10 @@ fn saved_and_loaded<P: Clone>(
 /// # Panics
 ///
 /// Panics if the policy breaks a law.
-pub fn victim(device: &DeviceConfig) {
+pub fn victim(device: &DeviceConfig, externals: &Externals) {
     let name = device.gc.victim.name();
-    let mut space = Space::new(device, 7, false).expect("defaults are valid");
-    let mut twin = device.gc.victim.build(device, 7).expect("defaults are valid");
+    let mut space = Space::new(device, 7, false, externals).expect("defaults are valid");
+    let mut twin = device.gc.victim.build(device, 7, externals).expect("defaults are valid");
     let full = device.data_units_per_block();
     let mut candidates: Vec<Option<u32>> = vec![None; device.total_blocks() as usize];
     let mut rng = Rng::new(3, "contract");
@@ -311,7 +314,7 @@ pub fn victim(device: &DeviceConfig) {
             _ => {}
         }
         if clock % 2_000 == 1_999 {
-            let new = || device.gc.victim.build(device, 99).expect("defaults are valid");
+            let new = || device.gc.victim.build(device, 99, externals).expect("defaults are valid");
             twin = saved_and_loaded(&twin, new, |policy, out| policy.save(out), |policy, input| policy.load(input));
         }
     }
@@ -352,11 +355,11 @@ fn change(space: &mut Space, plane: PlaneId, rng: &mut Rng) {
 /// # Panics
 ///
 /// Panics if the trigger breaks a law.
-pub fn trigger(device: &DeviceConfig) {
+pub fn trigger(device: &DeviceConfig, externals: &Externals) {
     let name = device.gc.trigger.name();
-    let new = |seed| device.gc.trigger.build(device, seed).expect("defaults are valid");
+    let new = |seed| device.gc.trigger.build(device, seed, externals).expect("defaults are valid");
     let (mut trigger, mut twin) = (new(7), new(7));
-    let mut space = Space::new(device, 7, trigger.has_ages()).expect("defaults are valid");
+    let mut space = Space::new(device, 7, trigger.has_ages(), externals).expect("defaults are valid");
     let mut rng = Rng::new(3, "contract");
     let plane = PlaneId(0);
     let mut asked = 0;
@@ -385,9 +388,9 @@ pub fn trigger(device: &DeviceConfig) {
 /// # Panics
 ///
 /// Panics if the policy breaks a law.
-pub fn temperature(device: &DeviceConfig) {
+pub fn temperature(device: &DeviceConfig, externals: &Externals) {
     let name = device.temperature.name();
-    let new = |seed| device.temperature.build(device, seed).expect("defaults are valid");
+    let new = |seed| device.temperature.build(device, seed, externals).expect("defaults are valid");
     let (mut policy, mut twin) = (new(7), new(7));
     let mut rng = Rng::new(3, "contract");
     let mut written = vec![false; device.logical_units() as usize];

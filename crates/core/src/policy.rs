@@ -76,14 +76,19 @@ macro_rules! policy_family {
             }
 
             /// Builds the policy.
-            pub fn build(&self, device: &$crate::config::DeviceConfig, seed: u64) -> Result<$family, String> {
+            pub fn build(
+                &self,
+                device: &$crate::config::DeviceConfig,
+                seed: u64,
+                _externals: &$crate::external::Externals,
+            ) -> Result<$family, String> {
                 use $crate::policy::Policy;
                 Ok(match self {
                     $($config::$policy(options) => $family::$policy(
                         $module::$policy::new(options, device, seed).map_err(|e| format!("{}: {e}", $name))?,
                     ),)+
                     $($config::External(options) => {
-                        $family::External(Box::new($external::External::new(options, device, seed)?))
+                        $family::External(Box::new($external::External::new(options, device, seed, _externals)?))
                     })?
                 })
             }
@@ -179,6 +184,16 @@ macro_rules! policy_family {
                 /// External policy of the program that runs the device.
                 External(Box<$external::External>),
             )?
+        }
+
+        impl $family {
+            /// Returns the fault of an external policy.
+            pub fn fault(&self) -> Option<&$crate::external::Fault> {
+                match self {
+                    $($family::$policy(_) => None,)+
+                    $($family::External(policy) => { let policy: &$external::External = policy; policy.fault() })?
+                }
+            }
         }
 
         impl std::ops::Deref for $family {

@@ -24,7 +24,10 @@ fn uneven() -> DeviceConfig {
 fn eviction_policies_choose_units_of_the_buffer_once() {
     for config in EvictionConfig::all() {
         let eviction = format!("buffer.eviction={}", config.name());
-        contract::eviction(&device_config(&["geometry.pages=8", "buffer.capacity=256KiB", &eviction]));
+        contract::eviction(
+            &device_config(&["geometry.pages=8", "buffer.capacity=256KiB", &eviction]),
+            &Default::default(),
+        );
     }
 }
 
@@ -46,7 +49,7 @@ fn mapping_schemes_lose_no_data() {
             let mut device = device_config(&[&small[..], overrides].concat());
             device.mapping.scheme = scheme.clone();
             device.check().unwrap_or_else(|error| panic!("{}, {overrides:?}: {error}", scheme.name()));
-            contract::mapping(&device);
+            contract::mapping(&device, &Default::default());
         }
     }
 }
@@ -57,7 +60,7 @@ fn victims_are_candidates_of_the_plane_and_taken_once() {
     for victim in VictimConfig::all() {
         let mut device = device_config(&["geometry.blocks=16", "capacity={spare=0.5}"]);
         device.gc.victim = victim;
-        contract::victim(&device);
+        contract::victim(&device, &Default::default());
     }
 }
 
@@ -67,7 +70,7 @@ fn victims_follow_the_rule_of_each_policy() {
     let choose = |name: &str| {
         let victim = format!("gc.victim={name}");
         let device = device_config(&["geometry.blocks=16", "capacity={spare=0.5}", &victim]);
-        let mut space = Space::new(&device, 1, false).expect("defaults are valid");
+        let mut space = Space::new(&device, 1, false, &Default::default()).expect("defaults are valid");
         for valid in [5, 2, 9] {
             close(&mut space, PlaneId(0), valid);
         }
@@ -87,7 +90,7 @@ fn victims_follow_the_rule_of_each_policy() {
 fn cost_benefit_weighs_age() {
     let device = device_config(&["geometry.blocks=16", "capacity={spare=0.5}", "gc.victim=cost-benefit"]);
     let first = |age_of_second: u64| {
-        let mut space = Space::new(&device, 1, false).expect("valid");
+        let mut space = Space::new(&device, 1, false, &Default::default()).expect("valid");
         let now = 1_000;
         space.clock = now - 99;
         close(&mut space, PlaneId(0), 32);
@@ -158,7 +161,7 @@ fn schemes_of_the_papers_follow_their_formulas() {
 #[test]
 fn a_scheme_has_a_home_for_all_pages_or_for_none() {
     for allocation in AllocationConfig::all() {
-        contract::allocation(&DeviceConfig { allocation, ..uneven() });
+        contract::allocation(&DeviceConfig { allocation, ..uneven() }, &Default::default());
     }
 }
 
@@ -170,7 +173,7 @@ fn dynamic_allocation_takes_idle_planes_in_turn() {
         let text = format!("allocation.dynamic.order={order}");
         let device =
             device_config(&["geometry.channels=3", "geometry.chips=2", "geometry.dies=5", "geometry.planes=4", &text]);
-        let mut scheme = device.allocation.build(&device, 1).expect("valid");
+        let mut scheme = device.allocation.build(&device, 1, &Default::default()).expect("valid");
         let mut idle = PlaneSet::new(planes);
         (0..planes).for_each(|position| idle.set(position, true));
         let round: Vec<u32> = (0..planes).map(|_| scheme.choose(0, &idle).expect("all are idle").0).collect();
@@ -188,7 +191,7 @@ fn dynamic_allocation_takes_idle_planes_in_turn() {
 #[test]
 fn schedulers_rank_every_class() {
     for scheduler in SchedulerConfig::all() {
-        contract::scheduler(&DeviceConfig { scheduler, ..uneven() });
+        contract::scheduler(&DeviceConfig { scheduler, ..uneven() }, &Default::default());
     }
 }
 
@@ -197,7 +200,7 @@ fn triggers_decide_like_their_copies() {
     for trigger in TriggerConfig::all() {
         let mut device = device_config(&["geometry.blocks=16", "capacity={spare=0.5}"]);
         device.gc.trigger = trigger;
-        contract::trigger(&device);
+        contract::trigger(&device, &Default::default());
     }
 }
 
@@ -206,6 +209,6 @@ fn temperature_policies_classify_every_write() {
     for temperature in TemperatureConfig::all() {
         let mut device = device_config(&["geometry.blocks=16", "capacity={spare=0.5}"]);
         device.temperature = temperature;
-        contract::temperature(&device);
+        contract::temperature(&device, &Default::default());
     }
 }

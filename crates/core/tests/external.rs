@@ -5,20 +5,24 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
 use crate::common::{Load, build, device_config, drain, fill, submit, units};
-use floatgate_core::config::{DeviceConfig, load_with};
+use floatgate_core::cache::eviction::EvictionPolicy;
+use floatgate_core::config::{DeviceConfig, Offer, load_with};
 use floatgate_core::contract;
 use floatgate_core::device::{Device, Options};
-use floatgate_core::external::{
-    Cause, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalScheduler, ExternalTrigger,
-    ExternalVictim, ExternalWear, Externals, Offer, Placing, Provider, Wanted, Written,
-};
+use floatgate_core::external::{Built, Cause, Externals, Provider, Wanted, position};
+use floatgate_core::ftl::allocation::{AllocationPolicy, Order, PlaneSet};
+use floatgate_core::ftl::gc::trigger::TriggerPolicy;
+use floatgate_core::ftl::gc::victim::{Index, VictimPolicy};
+use floatgate_core::ftl::gc::wear::{Needs, WearPolicy};
 use floatgate_core::ftl::space::{BlockView, Candidates, RegionView};
+use floatgate_core::ftl::temperature::TemperaturePolicy;
+use floatgate_core::ftl::temperature::written::Written;
 use floatgate_core::metrics::summary::{Precondition as SavedFrom, Reached};
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::run::{NoWatcher, RunError, run};
 use floatgate_core::scheduler::SchedulerPolicy;
 use floatgate_core::scheduler::reads_before_writes::ReadsBeforeWrites;
-use floatgate_core::sim::id::{BlockId, PlaneId};
+use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, TransactionId};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::Source;
@@ -26,12 +30,13 @@ use floatgate_core::sim::time::Time;
 use floatgate_core::work::{Class, LunQueue, Queued};
 
 /// A policy whose name determines what it does.
-#[derive(Clone)]
 struct Does {
     what: String,
     calls: u32,
     /// Entries of the buffer, from the least to the most recently used.
     used: Vec<u32>,
+    order: Order,
+    error: Option<Cause>,
 }
 
 fn failed(text: &str) -> Cause {
@@ -41,22 +46,28 @@ fn failed(text: &str) -> Cause {
 impl Does {
     fn of(wanted: Wanted) -> Result<Does, Cause> {
         let what = wanted.config.name.clone();
-        if what == "cannot be made" { Err(failed("not made")) } else { Ok(Does { what, calls: 0, used: Vec::new() }) }
+        if what == "cannot be made" {
+            return Err(failed("not made"));
+        }
+        let error = (what == "has no ranks").then(|| failed("not ranked"));
+        Ok(Does { what, calls: 0, used: Vec::new(), order: Order::by_number(wanted.device), error })
     }
 
-    fn forked(&self) -> Result<Does, Cause> {
-        if self.what == "cannot be forked" { Err(failed("not forked")) } else { Ok(self.clone()) }
-    }
-
-    fn position(&mut self, count: usize) -> Result<i64, Cause> {
+    /// Chooses a position, or fails and returns 0.
+    fn position(&mut self, count: usize) -> usize {
         self.calls += 1;
-        match self.what.as_str() {
+        let chosen = match self.what.as_str() {
             "last" => Ok(count as i64 - 1),
             "behind" => Ok(count as i64),
             "negative" => Ok(-1),
             "fails later" if self.calls > 20 => Err(failed("that was enough")),
             _ => Ok(0),
-        }
+        };
+        let chosen = chosen.and_then(|chosen| position(chosen, count + 1, "things"));
+        chosen.unwrap_or_else(|cause| {
+            self.error = Some(cause);
+            0
+        })
     }
 
     fn touch(&mut self, entry: u32) {
@@ -65,8 +76,16 @@ impl Does {
     }
 }
 
+impl Clone for Does {
+    fn clone(&self) -> Does {
+        let error = if self.what == "cannot be forked" { Some(failed("not forked")) } else { self.error.clone() };
+        let (what, used, order) = (self.what.clone(), self.used.clone(), self.order.clone());
+        Does { what, calls: self.calls, used, order, error }
+    }
+}
+
 /// Chooses like `greedy` from the columns of closed blocks, after a comparison with the views of these blocks.
-fn greedy_in_columns(view: &RegionView) -> i64 {
+fn greedy_in_columns(view: &RegionView) -> BlockId {
     let Candidates { columns, first, count } = view.candidates().expect("columns");
     assert_eq!(count, view.closed_count() as usize);
     assert_eq!(view.closed_blocks().count(), count);
@@ -79,32 +98,45 @@ fn greedy_in_columns(view: &RegionView) -> i64 {
         assert_eq!(own, [of.age.closed, of.age.changed]);
     }
     let order = (0..count).min_by_key(|row| columns.order[first + row].load(Relaxed));
-    order.expect("a closed block") as i64
+    view.closed_at(order.expect("a closed block")).expect("a closed block")
 }
 
-impl ExternalVictim for Does {
-    fn reads_columns(&self) -> bool {
-        self.what.starts_with("columns")
+impl VictimPolicy for Does {
+    fn index(&self) -> Index {
+        match self.what.as_str() {
+            what if what.starts_with("columns") => Index::Columns,
+            "oldest" => Index::Closing,
+            _ => Index::Valid,
+        }
     }
-    fn choose(&mut self, view: &RegionView) -> Result<i64, Cause> {
-        if self.reads_columns() {
+    fn has_ages(&self) -> bool {
+        true
+    }
+    fn choose(&mut self, view: &RegionView) -> Option<BlockId> {
+        if self.index() == Index::Columns {
             self.calls += 1;
-            let fails = self.what == "columns until it fails" && self.calls > 20;
-            return if fails { Err(failed("that was enough")) } else { Ok(greedy_in_columns(view)) };
+            if self.what == "columns until it fails" && self.calls > 20 {
+                self.error = Some(failed("that was enough"));
+            }
+            return Some(greedy_in_columns(view));
         }
         let known: Vec<BlockView> = view.closed_blocks().map(|block| view.block(block)).collect();
-        assert!(known.is_sorted_by_key(|block| block.valid));
+        assert!(self.what == "oldest" || known.is_sorted_by_key(|block| block.valid));
         assert!(known.iter().all(|block| block.age.closed <= block.age.changed && block.age.changed <= view.clock()));
         assert_eq!(known.len(), view.closed_count() as usize);
-        self.position(known.len())
+        if self.what == "none" {
+            return None;
+        }
+        let position = self.position(known.len());
+        Some(known.get(position).map_or(BlockId(u32::MAX), |block| block.block))
     }
-    fn fork(&self) -> Result<Box<dyn ExternalVictim>, Cause> {
-        Ok(Box::new(self.forked()?))
+    fn error(&self) -> Option<&Cause> {
+        self.error.as_ref()
     }
 }
 
-impl ExternalTrigger for Does {
-    fn wants(&mut self, view: &RegionView) -> Result<bool, Cause> {
+impl TriggerPolicy for Does {
+    fn wants(&mut self, view: &RegionView) -> bool {
         assert!(view.free_blocks() > 1, "called although garbage collection is required");
         let invalid = |block| view.units() - view.valid(block);
         assert_eq!(
@@ -112,103 +144,110 @@ impl ExternalTrigger for Does {
             view.invalid_units(),
             "the view has all closed blocks"
         );
-        self.position(1).map(|_| self.what != "never")
+        self.position(1);
+        self.what != "never"
     }
-    fn fork(&self) -> Result<Box<dyn ExternalTrigger>, Cause> {
-        Ok(Box::new(self.forked()?))
+    fn error(&self) -> Option<&Cause> {
+        self.error.as_ref()
     }
 }
 
-impl ExternalWear for Does {
-    fn pick_free(&mut self, view: &RegionView, oldest: &[BlockId]) -> Result<i64, Cause> {
+impl WearPolicy for Does {
+    fn needs(&self) -> Needs {
+        Needs { picks: true, ..Needs::default() }
+    }
+    fn pick_free(&mut self, view: &RegionView, first: &[BlockId]) -> usize {
+        let erases = |&position: &usize| view.erases(first[position]);
         match self.what.as_str() {
-            "least worn" => {
-                let least = (0..oldest.len()).min_by_key(|&position| view.erases(oldest[position]));
-                Ok(least.expect("a free block") as i64)
-            }
-            "most worn" => {
-                let most = (0..oldest.len()).max_by_key(|&position| view.erases(oldest[position]));
-                Ok(most.expect("a free block") as i64)
-            }
-            _ => self.position(oldest.len()),
+            "least worn" => (0..first.len()).min_by_key(erases).expect("a free block"),
+            "most worn" => (0..first.len()).max_by_key(erases).expect("a free block"),
+            _ => self.position(first.len()),
         }
     }
-    fn allows(&mut self, view: &RegionView, victim: BlockId) -> Result<bool, Cause> {
+    fn allows(&mut self, view: &RegionView, victim: BlockId) -> bool {
         assert!(view.valid(victim) <= view.units(), "the view has the victim");
-        Ok(self.what != "even blocks" || victim.0.is_multiple_of(2))
+        self.what != "even blocks" || victim.0.is_multiple_of(2)
     }
-    fn erased(&mut self, view: &RegionView, block: BlockId) -> Result<Option<BlockId>, Cause> {
+    fn erased(&mut self, view: &RegionView, block: BlockId) -> Option<BlockId> {
         let is_worn = f64::from(view.erases(block)) > view.mean_erases();
-        Ok(match self.what.as_str() {
+        match self.what.as_str() {
             "migrates" if is_worn => view.closed_blocks().min_by_key(|&block| view.erases(block)),
             "no block" => Some(block),
             _ => None,
-        })
+        }
     }
-    fn fork(&self) -> Result<Box<dyn ExternalWear>, Cause> {
-        Ok(Box::new(self.forked()?))
-    }
-}
-
-impl ExternalAllocation for Does {
-    fn choose(&mut self, planes: &[u32]) -> Result<i64, Cause> {
-        self.position(planes.len())
-    }
-    fn fork(&self) -> Result<Box<dyn ExternalAllocation>, Cause> {
-        Ok(Box::new(self.forked()?))
+    fn error(&self) -> Option<&Cause> {
+        self.error.as_ref()
     }
 }
 
-impl ExternalClassifier for Does {
-    fn classify(&mut self, written: Written) -> Result<i64, Cause> {
-        self.position(2).map(|class| if self.what == "odd" { i64::from(written.lpn / 4 % 2) } else { class })
+impl AllocationPolicy for Does {
+    fn home(&self, stripe: u32) -> Option<PlaneId> {
+        let planes = self.order.len();
+        match self.what.as_str() {
+            "s1" => Some(PlaneId(stripe % planes)),
+            "short" => (stripe == 0).then_some(PlaneId(0)),
+            "one plane" => Some(PlaneId(0)),
+            "no plane" => Some(PlaneId(planes)),
+            _ => None,
+        }
     }
-    fn fork(&self) -> Result<Box<dyn ExternalClassifier>, Cause> {
-        Ok(Box::new(self.forked()?))
+    fn pools(&self) -> u32 {
+        if self.what == "pools" { 2 } else { 1 }
+    }
+    fn choose(&mut self, _: u32, candidates: &PlaneSet) -> Option<PlaneId> {
+        let planes: Vec<u32> = candidates.iter().collect();
+        let position = self.position(planes.len());
+        (self.what != "none").then(|| PlaneId(planes.get(position).copied().unwrap_or(u32::MAX)))
+    }
+    fn order(&self) -> &Order {
+        &self.order
+    }
+    fn error(&self) -> Option<&Cause> {
+        self.error.as_ref()
     }
 }
 
-impl ExternalEviction for Does {
-    fn on_insert(&mut self, entry: u32, _: u32, _: bool, _: bool) -> Result<(), Cause> {
+impl TemperaturePolicy for Does {
+    fn classify(&mut self, written: Written) -> u8 {
+        let class = self.position(2) as u8;
+        if self.what == "odd" { (written.lpn / 4 % 2) as u8 } else { class }
+    }
+    fn error(&self) -> Option<&Cause> {
+        self.error.as_ref()
+    }
+}
+
+impl EvictionPolicy for Does {
+    fn on_insert(&mut self, entry: u32, _: Lpn, _: bool, _: bool) {
         self.touch(entry);
-        Ok(())
     }
-    fn on_access(&mut self, entry: u32, _: bool, _: bool) -> Result<(), Cause> {
+    fn on_access(&mut self, entry: u32, _: bool, _: bool) {
         self.touch(entry);
-        Ok(())
     }
-    fn on_clean(&mut self, _: u32) -> Result<(), Cause> {
-        Ok(())
-    }
-    fn on_remove(&mut self, entry: u32) -> Result<(), Cause> {
+    fn on_clean(&mut self, _: u32) {}
+    fn on_remove(&mut self, entry: u32) {
         self.used.retain(|&other| other != entry);
-        Ok(())
     }
-    fn choose(&mut self, chosen: &mut Vec<i64>) -> Result<(), Cause> {
+    fn take(&mut self, victims: &mut Vec<u32>) {
         match self.what.as_str() {
             "nothing" => {}
-            "twice" => chosen.extend([i64::from(self.used[0]); 2]),
-            "no entry" => chosen.push(1 << 40),
-            _ => chosen.push(i64::from(self.used.remove(0))),
+            "twice" => victims.extend([self.used[0]; 2]),
+            "no entry" => victims.push(u32::MAX),
+            _ => victims.push(self.used.remove(0)),
         }
-        Ok(())
-    }
-    fn fork(&self) -> Result<Box<dyn ExternalEviction>, Cause> {
-        Ok(Box::new(self.forked()?))
     }
 }
 
-impl ExternalScheduler for Does {
-    fn rank(&mut self, class: Class) -> Result<i64, Cause> {
+impl SchedulerPolicy for Does {
+    fn rank(&self, class: Class) -> u8 {
         match (self.what.as_str(), class) {
-            ("no rank", Class::HostProgram) => Ok(4),
-            ("negative rank", Class::Gc) => Ok(-1),
-            ("has no ranks", _) => Err(failed("not ranked")),
-            ("reads before writes", class) => Ok(ReadsBeforeWrites.rank(class).into()),
+            ("no rank", Class::HostProgram) => 4,
+            ("reads before writes", class) => ReadsBeforeWrites.rank(class),
             // The ranks of `read-first`.
-            (_, Class::HostRead | Class::MapRead) => Ok(0),
-            (_, Class::UrgentGc | Class::Summary) => Ok(1),
-            _ => Ok(2),
+            (_, Class::HostRead | Class::MapRead) => 0,
+            (_, Class::UrgentGc | Class::Summary) => 1,
+            _ => 2,
         }
     }
     fn reconsiders(&self) -> bool {
@@ -217,68 +256,55 @@ impl ExternalScheduler for Does {
     fn picks(&self) -> bool {
         self.what != "ranks"
     }
-    fn pick(&mut self, queue: &LunQueue, _: Time) -> Result<Option<i64>, Cause> {
-        assert_ne!(self.what, "ranks", "called although `looks` is false");
+    fn pick(&mut self, queue: &LunQueue, _: Time) -> Option<TransactionId> {
+        assert_ne!(self.what, "ranks", "called although `picks` is false");
         let count = queue.len();
         assert!(!queue.is_empty() && queue.iter().count() == count);
         match self.what.as_str() {
-            "leaves it" | "reads before writes" => Ok(None),
-            "writes" => Ok(queue.iter().position(|queued| queued.class == Class::HostProgram).map(|at| at as i64)),
-            _ => self.position(count).map(Some),
+            "leaves it" | "reads before writes" => None,
+            "writes" => queue.first(Class::HostProgram).map(|queued| queued.id),
+            _ => {
+                let position = self.position(count);
+                Some(queue.as_slice().get(position).map_or(TransactionId(u32::MAX), |queued| queued.id))
+            }
         }
     }
-    fn fork(&self) -> Result<Box<dyn ExternalScheduler>, Cause> {
-        Ok(Box::new(self.forked()?))
+    fn error(&self) -> Option<&Cause> {
+        self.error.as_ref()
     }
 }
 
-struct Program {
-    planes: u32,
-}
+struct Program;
 
 impl Provider for Program {
-    fn victim(&self, wanted: Wanted) -> Result<Box<dyn ExternalVictim>, Cause> {
-        Ok(Box::new(Does::of(wanted)?))
-    }
-    fn trigger(&self, wanted: Wanted) -> Result<Box<dyn ExternalTrigger>, Cause> {
-        Ok(Box::new(Does::of(wanted)?))
-    }
-    fn wear(&self, wanted: Wanted) -> Result<Box<dyn ExternalWear>, Cause> {
-        Ok(Box::new(Does::of(wanted)?))
-    }
-    fn classifier(&self, wanted: Wanted) -> Result<Box<dyn ExternalClassifier>, Cause> {
-        Ok(Box::new(Does::of(wanted)?))
-    }
-    fn allocation(&self, wanted: Wanted, pages: u32) -> Result<Placing, Cause> {
+    fn build(&self, wanted: Wanted) -> Result<Built, Cause> {
         let does = Does::of(wanted)?;
-        let planes = self.planes;
-        Ok(match does.what.as_str() {
-            "s1" => Placing::Table((0..pages).map(|page| page % planes).collect()),
-            "short" => Placing::Table(vec![0]),
-            "one plane" => Placing::Table(vec![0; pages as usize]),
-            "no plane" => Placing::Table(vec![planes; pages as usize]),
-            _ => Placing::Choice(Box::new(does)),
+        Ok(match wanted.path {
+            "gc.victim" => Built::new::<dyn VictimPolicy>(does),
+            "gc.trigger" => Built::new::<dyn TriggerPolicy>(does),
+            "gc.wear" => Built::new::<dyn WearPolicy>(does),
+            "temperature" => Built::new::<dyn TemperaturePolicy>(does),
+            "allocation" => Built::new::<dyn AllocationPolicy>(does),
+            "buffer.eviction" => Built::new::<dyn EvictionPolicy>(does),
+            _ => Built::new::<dyn SchedulerPolicy>(does),
         })
     }
-    fn eviction(&self, wanted: Wanted, _: u32) -> Result<Box<dyn ExternalEviction>, Cause> {
-        Ok(Box::new(Does::of(wanted)?))
-    }
-    fn scheduler(&self, wanted: Wanted) -> Result<Box<dyn ExternalScheduler>, Cause> {
-        Ok(Box::new(Does::of(wanted)?))
-    }
+}
+
+/// Returns the options of a device with the policies of a program.
+fn with(provider: impl Provider + 'static) -> Options {
+    Options { externals: Externals::by(Arc::new(provider)), ..Options::default() }
 }
 
 /// Spare for wear policies, which may migrate data and then have one more open block.
 const SPARE: &str = "capacity.spare=0.3";
 const SMALL: [&str; 4] = ["geometry.blocks=24", "geometry.pages=16", "gc.soft_threshold=3", "gc.hard_threshold=1"];
 
-/// Returns the small device with a policy, and with the provider of external policies.
+/// Returns the small device with a policy.
 fn config(set: &[&str], path: &str, policy: &str) -> DeviceConfig {
     let chosen = format!("{path}={policy}");
     let overrides: Vec<&str> = SMALL.iter().chain(set).copied().chain([chosen.as_str()]).collect();
-    let mut config = device_config(&overrides);
-    config.makers = Externals::by(Arc::new(Program { planes: config.total_planes() }));
-    config
+    device_config(&overrides)
 }
 
 fn external(name: &str) -> String {
@@ -287,7 +313,7 @@ fn external(name: &str) -> String {
 
 /// Runs random writes and reads on a full device. Returns the device, and its counters or the fault.
 fn work(config: DeviceConfig) -> (Device, Result<String, RunError>) {
-    let mut device = build(config, Options::default());
+    let mut device = build(config, with(Program));
     let logical = device.config().logical_units() as u32;
     fill(&mut device, logical);
     let mut rng = Rng::new(1, "test");
@@ -348,34 +374,36 @@ fn choices_of_external_policies_take_effect() {
 fn invalid_choices_are_refused_with_the_name_of_the_policy() {
     let (buffer, spare) = (["buffer.capacity=64KiB"], ["capacity.spare=0.4"]);
     for (set, path, name, says) in [
-        (&[][..], "gc.victim", "behind", "candidates, which are counted from 0"),
+        (&[][..], "gc.victim", "behind", "chose block 4294967295, which is not a closed block of plane"),
+        (&[], "gc.victim", "none", "chose no block of plane"),
         (&[], "gc.victim", "negative", "chose number -1 of"),
         (&[], "gc.victim", "fails later", "that was enough"),
         (&[], "gc.victim", "columns until it fails", "that was enough"),
         (&[], "gc.victim", "cannot be made", "not made"),
-        (&["mapping.scheme.dftl.cache=4KiB", "capacity.spare=0.6"], "gc.victim", "behind", "chose number"),
+        (&["mapping.scheme.dftl.cache=4KiB", "capacity.spare=0.6"], "gc.victim", "behind", "not a closed block"),
         (&[], "gc.trigger", "fails later", "that was enough"),
         (&[SPARE], "gc.wear", "behind", "free blocks, which are counted from 0"),
         (&[SPARE], "gc.wear", "fails later", "that was enough"),
         (&[SPARE], "gc.wear", "cannot be made", "not made"),
         (&[SPARE], "gc.wear", "no block", "to migrate, which is not a closed block of the region"),
         (&spare, "temperature", "behind", "chose number 2 of 2 classes, which are counted from 0"),
-        (&spare, "temperature", "negative", "chose number -1 of 2 classes"),
+        (&spare, "temperature", "negative", "chose number -1 of"),
         (&spare, "temperature", "fails later", "that was enough"),
         (&spare, "temperature", "cannot be made", "not made"),
-        (&[], "allocation", "behind", "chose number 4 of 4 planes"),
-        (&[], "allocation", "short", "gave 1 planes for 1152 pages"),
+        (&[], "allocation", "behind", "chose plane 4294967295: expected one of 4 idle planes"),
+        (&[], "allocation", "none", "chose no plane: expected one of 4 idle planes"),
+        (&[], "allocation", "pools", "has 2 pools: an external allocation has one"),
+        (&[], "allocation", "short", "gave page 1 no plane"),
         (&[], "allocation", "one plane", "gave plane 0 1152 mapping units, of which it can hold"),
         (&[], "allocation", "no plane", "gave page 0 to plane 4: there are 4, counted from 0"),
         (&buffer, "buffer.eviction", "nothing", "chose nothing of 16 units"),
         (&buffer, "buffer.eviction", "twice", "which holds no unit or was chosen twice"),
-        (&buffer, "buffer.eviction", "no entry", "chose entry 1099511627776"),
-        (&[], "scheduler", "behind", "waiting operations, which are counted from 0"),
+        (&buffer, "buffer.eviction", "no entry", "chose entry 4294967295"),
+        (&[], "scheduler", "behind", "chose transaction 4294967295, which is not in the queue"),
         (&[], "scheduler", "negative", "chose number -1 of"),
         (&[], "scheduler", "fails later", "that was enough"),
         (&[], "scheduler", "cannot be made", "not made"),
         (&[], "scheduler", "no rank", "ranked host-program 4: ranks are 0 to 3, and 0 goes first"),
-        (&[], "scheduler", "negative rank", "ranked gc -1: ranks are"),
         (&[], "scheduler", "has no ranks", "not ranked"),
     ] {
         let (device, done) = work(config(set, path, &external(name)));
@@ -396,22 +424,15 @@ impl Provider for Named {
     fn offers(&self) -> Vec<Offer> {
         vec![Offer::new::<NoOptions>(self.0, self.1, "The first block.")]
     }
-    fn victim(&self, wanted: Wanted) -> Result<Box<dyn ExternalVictim>, Cause> {
-        Ok(Box::new(Does::of(wanted)?))
-    }
-    fn trigger(&self, wanted: Wanted) -> Result<Box<dyn ExternalTrigger>, Cause> {
-        Ok(Box::new(Does::of(wanted)?))
-    }
-    fn classifier(&self, wanted: Wanted) -> Result<Box<dyn ExternalClassifier>, Cause> {
-        Ok(Box::new(Does::of(wanted)?))
+    fn build(&self, wanted: Wanted) -> Result<Built, Cause> {
+        Program.build(wanted)
     }
 }
 
 #[test]
 fn an_offer_does_not_replace_a_built_in_policy() {
     let load = |path, name, set: &str| {
-        let makers = Externals::by(Arc::new(Named(path, name)));
-        load_with(&makers, "tiny", &[set.to_owned()]).map_err(|error| error.to_string())
+        load_with(&Named(path, name).offers(), "tiny", &[set.to_owned()]).map_err(|error| error.to_string())
     };
     let first = load("gc.victim", "first", "gc.victim=first").unwrap();
     assert_eq!((first.gc.victim.name(), first.externals().len()), ("first", 1));
@@ -451,21 +472,21 @@ fn writes_without_room_leave_the_queue() {
 struct Newest(Arc<Mutex<Vec<Vec<Queued>>>>);
 
 impl Provider for Newest {
-    fn scheduler(&self, _: Wanted) -> Result<Box<dyn ExternalScheduler>, Cause> {
-        self.fork()
+    fn build(&self, _: Wanted) -> Result<Built, Cause> {
+        Ok(Built::new::<dyn SchedulerPolicy>(self.clone()))
     }
 }
 
-impl ExternalScheduler for Newest {
-    fn rank(&mut self, _: Class) -> Result<i64, Cause> {
-        Ok(1)
+impl SchedulerPolicy for Newest {
+    fn rank(&self, _: Class) -> u8 {
+        1
     }
-    fn pick(&mut self, queue: &LunQueue, _: Time) -> Result<Option<i64>, Cause> {
+    fn picks(&self) -> bool {
+        true
+    }
+    fn pick(&mut self, queue: &LunQueue, _: Time) -> Option<TransactionId> {
         self.0.lock().unwrap().push(queue.iter().copied().collect());
-        Ok(Some(queue.len() as i64 - 1))
-    }
-    fn fork(&self) -> Result<Box<dyn ExternalScheduler>, Cause> {
-        Ok(Box::new(self.clone()))
+        queue.as_slice().last().map(|queued| queued.id)
     }
 }
 
@@ -473,10 +494,9 @@ impl ExternalScheduler for Newest {
 /// the order of completion.
 fn seen(set: &[&str], arriving: [Operation; 4]) -> (Vec<Vec<Queued>>, Vec<u64>) {
     let one_die = ["geometry.channels=1", "geometry.chips=1"];
-    let mut config = config(&[&one_die[..], set].concat(), "scheduler", &external("newest"));
+    let config = config(&[&one_die[..], set].concat(), "scheduler", &external("newest"));
     let newest = Newest::default();
-    config.makers = Externals::by(Arc::new(newest.clone()));
-    let mut device = build(config, Options::default());
+    let mut device = build(config, with(newest.clone()));
     fill(&mut device, 16);
     let start = device.now();
     for (number, operation) in (0..).zip(arriving) {
@@ -527,7 +547,7 @@ fn a_device_is_saved_without_its_scheduler() {
     let origin = SavedFrom { requested: String::new(), reached: Reached::default() };
     let mut saved = Vec::new();
     device.save(&origin, &mut saved).unwrap();
-    let (loaded, _) = Device::load(config, Options::default(), &saved[..]).unwrap();
+    let (loaded, _) = Device::load(config, with(Program), &saved[..]).unwrap();
     loaded.check_invariants().unwrap();
 }
 
@@ -581,7 +601,7 @@ fn a_failed_fork_is_a_fault_of_the_clone() {
 
 #[test]
 fn preconditioning_reports_faults() {
-    let mut device = build(config(&[], "gc.victim", &external("fails later")), Options::default());
+    let mut device = build(config(&[], "gc.victim", &external("fails later")), with(Program));
     let error = precondition(&mut device, Precondition::Steady, 1, &mut |_| true).unwrap_err();
     assert_eq!(error, "gc.victim `fails later`: that was enough");
 }
@@ -589,21 +609,35 @@ fn preconditioning_reports_faults() {
 /// A provider without policies.
 struct NoPolicies;
 
-impl Provider for NoPolicies {}
+impl Provider for NoPolicies {
+    fn build(&self, wanted: Wanted) -> Result<Built, Cause> {
+        Err(wanted.unknown())
+    }
+}
+
+/// A provider of a scheduler for any key.
+struct OnlySchedulers;
+
+impl Provider for OnlySchedulers {
+    fn build(&self, wanted: Wanted) -> Result<Built, Cause> {
+        Does::of(wanted).map(Built::new::<dyn SchedulerPolicy>)
+    }
+}
 
 #[test]
 fn missing_policies_are_faults() {
     for path in ["gc.victim", "gc.trigger", "gc.wear", "allocation", "temperature", "buffer.eviction", "scheduler"] {
-        let mut config = config(&["capacity.spare=0.4", "buffer.capacity=64KiB"], path, &external("mine"));
-        config.makers = Externals::by(Arc::new(NoPolicies));
-        let fault = build(config, Options::default()).fault().expect("a fault").to_string();
+        let config = config(&["capacity.spare=0.4", "buffer.capacity=64KiB"], path, &external("mine"));
+        let fault = build(config.clone(), with(NoPolicies)).fault().expect("a fault").to_string();
         let says = format!("{path} `mine`: the program that runs the device has no policy `mine` for `{path}`");
         assert_eq!(fault, says);
+        let fault = build(config, with(OnlySchedulers)).fault().map(ToString::to_string);
+        let says = format!("{path} `mine`: the program built a policy of another family");
+        assert_eq!(fault, (path != "scheduler").then_some(says));
     }
     // A scheme moves data, so that a device without its scheme is not built.
-    let mut config = config(&["capacity.spare=0.4"], "mapping.scheme", &external("mine"));
-    config.makers = Externals::by(Arc::new(NoPolicies));
-    let error = Device::new(config, Options::default()).unwrap_err();
+    let config = config(&["capacity.spare=0.4"], "mapping.scheme", &external("mine"));
+    let error = Device::new(config, with(NoPolicies)).unwrap_err();
     assert_eq!(error, "mapping.scheme: the program that runs the device has no policy `mine` for `mapping.scheme`");
 }
 

@@ -170,7 +170,7 @@ fn with_reads_before_writes_the_read_of_a_partial_write_precedes_writes() {
 #[test]
 fn reads_before_writes_ranks_all_classes() {
     let device = common::device_config(&["scheduler=reads-before-writes"]);
-    let scheduler = device.scheduler.build(&device, 1).expect("valid");
+    let scheduler = device.scheduler.build(&device, 1, &Default::default()).expect("valid");
     let of = |rank| Class::ALL.into_iter().filter(|&class| scheduler.rank(class) == rank).collect::<Vec<_>>();
     assert_eq!(of(0), [Class::UrgentGc, Class::Summary]);
     assert_eq!(of(1), [Class::HostRead, Class::RmwRead, Class::MapRead]);

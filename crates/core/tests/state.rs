@@ -22,8 +22,8 @@ fn saved(device: &Device) -> Vec<u8> {
     bytes
 }
 
-fn load(config: &DeviceConfig, options: Options, bytes: &[u8]) -> Result<Device, StateError> {
-    Device::load(config.clone(), options, bytes).map(|(device, _)| device)
+fn load(config: &DeviceConfig, options: &Options, bytes: &[u8]) -> Result<Device, StateError> {
+    Device::load(config.clone(), options.clone(), bytes).map(|(device, _)| device)
 }
 
 /// Devices that cover all parts of a state: mapping, allocation, victims, frontiers, mapping units, buffer, firmware
@@ -121,8 +121,8 @@ fn rest(device: &mut Device) {
 }
 
 /// Returns a device after writes in functional and in timed mode.
-fn used(config: &DeviceConfig, options: Options) -> Device {
-    let mut device = build(config.clone(), options);
+fn used(config: &DeviceConfig, options: &Options) -> Device {
+    let mut device = build(config.clone(), options.clone());
     let units = config.logical_units();
     let mut rng = Rng::new(options.seed, "state/used");
     fill(&mut device, (units * 3 / 4) as u32);
@@ -143,9 +143,9 @@ fn a_loaded_device_equals_the_saved_one() {
         for attempt in 0..3 {
             let config = small(overrides);
             let options = Options { seed: 10 * number as u64 + attempt, verify: attempt == 0, ..Options::default() };
-            let mut device = used(&config, options);
+            let mut device = used(&config, &options);
             let bytes = saved(&device);
-            let mut loaded = load(&config, options, &bytes).unwrap_or_else(|error| panic!("{overrides:?}: {error}"));
+            let mut loaded = load(&config, &options, &bytes).unwrap_or_else(|error| panic!("{overrides:?}: {error}"));
             loaded.check_invariants().unwrap_or_else(|error| panic!("{overrides:?}: {error}"));
             assert!(saved(&loaded) == bytes, "{overrides:?}: saved as other bytes");
             assert_eq!(loaded.now(), Time::ZERO);
@@ -184,7 +184,7 @@ fn the_last_sector_of_a_unit_with_a_partial_granule_is_kept() {
     assert_eq!(write(&mut device, 160, 160), (0, 0));
     assert_eq!(write(&mut device, 160, 159), (0, 1), "the last sector stays");
     // The state that was saved with that one sector is loaded with it.
-    let mut loaded = load(&config, Options { verify: true, ..Options::default() }, &last).unwrap();
+    let mut loaded = load(&config, &Options { verify: true, ..Options::default() }, &last).unwrap();
     assert_eq!(saved(&loaded), last);
     assert_eq!(write(&mut loaded, 159, 1), (1, 0));
     assert_eq!(write(&mut loaded, 0, 159), (0, 1));
@@ -196,7 +196,7 @@ fn a_new_device_can_be_saved() {
         let config = small(overrides);
         let device = build(config.clone(), Options::default());
         let bytes = saved(&device);
-        assert!(saved(&load(&config, Options::default(), &bytes).unwrap()) == bytes, "{overrides:?}");
+        assert!(saved(&load(&config, &Options::default(), &bytes).unwrap()) == bytes, "{overrides:?}");
         let (again, head) = Device::load_as_saved(Options::default(), &bytes[..]).unwrap();
         assert_eq!((again.config().digest(), head.precondition), (config.digest(), origin()));
     }
@@ -205,18 +205,18 @@ fn a_new_device_can_be_saved() {
 #[test]
 fn a_state_can_be_loaded_with_other_times_but_not_with_another_shape() {
     let config = small(&["gc.victim=cost-benefit"]);
-    let device = used(&config, Options::default());
+    let device = used(&config, &Options::default());
     let bytes = saved(&device);
     let faster = small(&["gc.victim=cost-benefit", "nand.read=5us", "buffer.capacity=64KiB", "nand.concurrency=plane"]);
-    let mut loaded = load(&faster, Options { seed: 9, ..Options::default() }, &bytes).unwrap();
+    let mut loaded = load(&faster, &Options { seed: 9, ..Options::default() }, &bytes).unwrap();
     serve(&mut loaded, 1, 200);
     loaded.check_invariants().unwrap();
     let mut forked = device.in_same_state(faster.clone(), Options { seed: 9, ..Options::default() }).unwrap();
-    let mut loaded = load(&faster, Options { seed: 9, ..Options::default() }, &bytes).unwrap();
+    let mut loaded = load(&faster, &Options { seed: 9, ..Options::default() }, &bytes).unwrap();
     assert_eq!(serve(&mut forked, 5, 400), serve(&mut loaded, 5, 400), "a fork in memory equals one by a file");
 
     let refused = |overrides: &[&str]| {
-        let error = load(&small(overrides), Options::default(), &bytes).unwrap_err();
+        let error = load(&small(overrides), &Options::default(), &bytes).unwrap_err();
         let forked = device.in_same_state(small(overrides), Options::default()).unwrap_err();
         assert_eq!(error.to_string(), forked.to_string());
         error.to_string()
@@ -238,7 +238,8 @@ fn a_state_can_be_loaded_with_other_times_but_not_with_another_shape() {
     assert!(said.contains("`mapping.scheme` was page when it was saved, and is dftl here"), "{said}");
     let dynamic = small(&["allocation={ dynamic = { order = \"s1\" } }"]);
     let bytes = saved(&build(dynamic, Options::default()));
-    let error = load(&small(&["allocation={ dynamic = { order = \"s3\" } }"]), Options::default(), &bytes).unwrap_err();
+    let error =
+        load(&small(&["allocation={ dynamic = { order = \"s3\" } }"]), &Options::default(), &bytes).unwrap_err();
     let said = "was chip-die-plane-channel when it was saved, and is channel-plane-chip-die here";
     assert!(error.to_string().ends_with(&format!("`allocation.dynamic.order` {said}")), "{error}");
 }
@@ -358,7 +359,7 @@ fn victim_of_damage(number: usize) -> (DeviceConfig, Options, Vec<u8>) {
     let overrides = [DEVICES[number], &few].concat();
     let config = small(&overrides);
     let options = Options { seed: number as u64, ..Options::default() };
-    let bytes = saved(&used(&config, options));
+    let bytes = saved(&used(&config, &options));
     (config, options, bytes)
 }
 
@@ -367,7 +368,7 @@ fn damage_is_detected() {
     let (config, options, bytes) = victim_of_damage(0);
     let mut rng = Rng::new(1, "damage");
     for length in (0..bytes.len()).step_by(bytes.len() / 150 + 1) {
-        assert!(load(&config, options, &bytes[..length]).is_err(), "{length} bytes of {}", bytes.len());
+        assert!(load(&config, &options, &bytes[..length]).is_err(), "{length} bytes of {}", bytes.len());
         assert!(inspect_state(&bytes[..length]).is_err());
     }
     for _ in 0..400 {
@@ -375,17 +376,17 @@ fn damage_is_detected() {
         let at = rng.below(bytes.len() as u64) as usize;
         other[at] ^= 1 << rng.below(8);
         let _ = inspect_state(&other[..]);
-        match load(&config, options, &other) {
+        match load(&config, &options, &other) {
             // Some bits of the header of the compression have no meaning.
             Ok(device) => assert!(saved(&device) == bytes, "a flip at {at} gives another device"),
             Err(error) => assert!(!error.to_string().is_empty()),
         }
     }
-    assert!(load(&config, options, &[&bytes[..], b"more"].concat()).is_err());
-    assert!(matches!(load(&config, options, b"[geometry]"), Err(StateError::NoState)));
-    assert!(matches!(load(&config, options, b""), Err(StateError::NoState)));
+    assert!(load(&config, &options, &[&bytes[..], b"more"].concat()).is_err());
+    assert!(matches!(load(&config, &options, b"[geometry]"), Err(StateError::NoState)));
+    assert!(matches!(load(&config, &options, b""), Err(StateError::NoState)));
     let newer = [&bytes[..8], &[9, 0, 0, 0], &bytes[12..]].concat();
-    assert!(matches!(load(&config, options, &newer), Err(StateError::Version(9))));
+    assert!(matches!(load(&config, &options, &newer), Err(StateError::Version(9))));
 }
 
 /// Returns a state with changed bytes in a section, and the right digest of the section.
@@ -452,7 +453,7 @@ fn a_forged_state_is_refused_or_can_serve_requests() {
         let mut rng = Rng::new(number as u64, "forged");
         let mut refused = 0;
         for _ in 0..tries {
-            match load(&config, options, &forged(&bytes, &mut rng)) {
+            match load(&config, &options, &forged(&bytes, &mut rng)) {
                 Ok(mut device) => assert_eq!(serve(&mut device, 1, 300).len(), 300),
                 Err(_) => refused += 1,
             }

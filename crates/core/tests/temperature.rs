@@ -5,8 +5,10 @@ use std::sync::Arc;
 use crate::common::{self, Load, assert_close, build, device_config, fill, units};
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
-use floatgate_core::external::{Cause, ExternalClassifier, Externals, Provider, Wanted, Written};
+use floatgate_core::external::{Built, Cause, Externals, Provider, Wanted};
 use floatgate_core::ftl::mapping::PADDING;
+use floatgate_core::ftl::temperature::TemperaturePolicy;
+use floatgate_core::ftl::temperature::written::Written;
 use floatgate_core::metrics::counters::{ClassCounts, Counters};
 use floatgate_core::run::{NoWatcher, run};
 use floatgate_core::sim::id::{Lpn, Ppn};
@@ -28,27 +30,24 @@ fn class_of_four(lpn: u32) -> u32 {
     lpn / 4 % 4
 }
 
-impl ExternalClassifier for Oracle {
-    fn classify(&mut self, written: Written) -> Result<i64, Cause> {
-        Ok(if self.hot == 0 { i64::from(class_of_four(written.lpn)) } else { i64::from(written.lpn < self.hot) })
-    }
-    fn fork(&self) -> Result<Box<dyn ExternalClassifier>, Cause> {
-        Ok(Box::new(self.clone()))
+impl TemperaturePolicy for Oracle {
+    fn classify(&mut self, written: Written) -> u8 {
+        if self.hot == 0 { class_of_four(written.lpn) as u8 } else { u8::from(written.lpn < self.hot) }
     }
 }
 
 impl Provider for Oracle {
-    fn classifier(&self, _: Wanted) -> Result<Box<dyn ExternalClassifier>, Cause> {
-        self.fork()
+    fn build(&self, _: Wanted) -> Result<Built, Cause> {
+        Ok(Built::new::<dyn TemperaturePolicy>(self.clone()))
     }
 }
 
 const ORACLE: &str = "temperature={ external = { name = \"oracle\" } }";
 const FOUR: &str = "temperature={ external = { name = \"oracle\", classes = 4 } }";
 
-fn with_oracle(mut config: DeviceConfig, hot: u32) -> DeviceConfig {
-    config.makers = Externals::by(Arc::new(Oracle { hot }));
-    config
+/// Returns the options of a device with a classifier that knows the hot units.
+fn with_oracle(hot: u32) -> Options {
+    Options { externals: Externals::by(Arc::new(Oracle { hot })), ..Options::default() }
 }
 
 /// Large enough that the victims of both classes have almost equally many valid pages.
@@ -84,7 +83,7 @@ fn hot_units(config: &DeviceConfig) -> u32 {
 fn steady(config: DeviceConfig) -> (Counters, Vec<ClassCounts>) {
     let units = config.logical_units();
     let hot = u64::from(hot_units(&config));
-    let mut device = build(config, Options::default());
+    let mut device = build(config, with_oracle(hot as u32));
     let ftl = device.ftl_mut();
     let mut rng = Rng::new(1, "temperature");
     (0..units).for_each(|unit| ftl.write_whole(Lpn(unit as u32)));
@@ -120,8 +119,7 @@ fn amplification(counted: &Counters) -> f64 {
 fn with_greedy_separated_classes_cost_as_much_as_uniform_writes() {
     for sf in [0.10, 0.20] {
         let config = pool(sf, 2, &[ORACLE, "gc.victim=greedy", "gc.frontiers=single"]);
-        let hot = hot_units(&config);
-        let (counted, classes) = steady(with_oracle(config, hot));
+        let (counted, classes) = steady(config);
         let uniform = greedy(PAGES, sf);
         assert_close(&format!("oracle, Sf = {sf}"), amplification(&counted), uniform, 0.015);
         for (name, counts) in ["cold", "hot"].iter().zip(&classes) {
@@ -134,7 +132,7 @@ fn with_greedy_separated_classes_cost_as_much_as_uniform_writes() {
         assert!(amplification(&mixed) > 1.03 * uniform, "Sf = {sf}: {} and {uniform}", amplification(&mixed));
         // Much of the benefit remains if all moved units, hot and cold, share a separate frontier.
         let config = pool(sf, 2, &[ORACLE, "gc.victim=greedy"]);
-        let (half, _) = steady(with_oracle(config, hot));
+        let (half, _) = steady(config);
         let (half, mixed) = (amplification(&half), amplification(&mixed));
         println!("Sf {sf}: uniform {uniform:.3}, {:.3}, {half:.3}, mixed {mixed:.3}", amplification(&counted));
         assert!(half < mixed, "Sf = {sf}: {half} and {mixed}");
@@ -150,8 +148,7 @@ fn with_fifo_separated_classes_have_no_benefit() {
     let expected = fifo_of_classes(&SHARES, sf);
     assert!(expected > 1.1 * fifo(sf));
     let config = pool(sf, 2, &[ORACLE, "gc.victim=fifo", "gc.frontiers=single"]);
-    let hot = hot_units(&config);
-    let (apart, _) = steady(with_oracle(config, hot));
+    let (apart, _) = steady(config);
     assert_close("apart", amplification(&apart), expected, 0.01);
     let (mixed, _) = steady(pool(sf, 1, &["gc.victim=fifo", "gc.frontiers=single"]));
     assert_close("mixed", amplification(&mixed), expected, 0.01);
@@ -202,9 +199,9 @@ fn units_of_different_classes_share_no_program() {
         &["nand.advanced.cache_program=true"],
         &["buffer.capacity=256KiB"],
     ] {
-        let config = with_oracle(device_config(&[&wordlines[..], &[FOUR], set].concat()), 0);
+        let config = device_config(&[&wordlines[..], &[FOUR], set].concat());
         let group = config.units_per_program();
-        let mut device = build(config, Options::default());
+        let mut device = build(config, with_oracle(0));
         random_writes(&mut device, 500, 9);
         let ftl = device.ftl();
         assert_eq!(ftl.counters.victims, 0);
@@ -242,7 +239,7 @@ fn a_full_device_with_four_classes_completes_all_writes() {
             let most = device_config(&set).max_logical_units();
             let capacity = format!("capacity.logical={}B", most * 4096);
             let config = device_config(&[&set[..], &[capacity]].concat());
-            let mut device = build(with_oracle(config, 0), Options::default());
+            let mut device = build(config, with_oracle(0));
             fill(&mut device, most as u32);
             random_writes(&mut device, 6_000, 4);
             let classes = device.ftl().classes.as_ref().expect("four classes");
@@ -288,7 +285,7 @@ fn each_class_costs_an_open_block() {
 /// Results contain the units that were written and moved in each class.
 #[test]
 fn results_have_counts_by_class() {
-    let mut device = build(with_oracle(device_config(&[ORACLE]), 100), Options::default());
+    let mut device = build(device_config(&[ORACLE]), with_oracle(100));
     let all = device.config().logical_units() as u32;
     fill(&mut device, all);
     let request = units(&device, Operation::Write, 98, 4);

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use floatgate_core::cache::eviction::EvictionConfig;
-use floatgate_core::config::{BUILTINS, DeviceConfig as Config};
-use floatgate_core::external::{ExternalConfig, Externals};
+use floatgate_core::config::{BUILTINS, DeviceConfig as Config, ExternalConfig};
+use floatgate_core::external::Externals;
 use floatgate_core::ftl::allocation::AllocationConfig;
 use floatgate_core::ftl::gc::trigger::TriggerConfig;
 use floatgate_core::ftl::gc::victim::VictimConfig;
@@ -72,8 +72,8 @@ impl DeviceConfig {
     /// Returns the same device with functions that build these policies, indexed by the path of the key.
     fn with_policies(&self, makers: BTreeMap<String, Py<PyAny>>) -> DeviceConfig {
         let mut chosen = self.chosen.clone();
-        let others = chosen.config.makers.clone();
-        chosen.set_makers(&Externals::by(Arc::new(Policies { makers, others })));
+        let others = std::mem::take(&mut chosen.spec.makers);
+        chosen.spec.makers = Externals::by(Arc::new(Policies { makers, others }));
         DeviceConfig { chosen }
     }
 

@@ -130,7 +130,7 @@ impl Simulator {
     ) -> PyResult<Simulator> {
         enter_as(py, calls_python(&device.chosen.config), progress, |frontend| {
             let chosen = &device.chosen;
-            let options = array_options(seed, attribution);
+            let options = array_options(chosen, seed, attribution);
             let (device, state) = prepare_any(chosen, chosen.array.as_deref(), options, precondition, frontend)?;
             let inputs = files::of_state(chosen, precondition, seed).map_err(Subject::Precondition.stop())?;
             Ok(Simulator::new(State { device, next: 0, state, inputs }))
@@ -275,7 +275,8 @@ impl Simulator {
     ) -> PyResult<Simulator> {
         let from = &*self.read(py)?;
         enter(py, None, |_| {
-            let other = state::in_same_state(&from.device, &device.chosen, array_options(seed, attribution));
+            let chosen = &device.chosen;
+            let other = state::in_same_state(&from.device, chosen, array_options(chosen, seed, attribution));
             let device = other.map_err(|error| Subject::Precondition.stopped(Failure::mistake(error)))?;
             Ok(Simulator::new(State { device, next: 0, state: from.told_state(), inputs: from.inputs.clone() }))
         })
@@ -306,7 +307,7 @@ impl Simulator {
     ) -> PyResult<Simulator> {
         enter(py, progress, |frontend| {
             let chosen = &device.chosen;
-            let loaded = state::load(&path, chosen, array_options(seed, attribution), frontend);
+            let loaded = state::load(&path, chosen, array_options(chosen, seed, attribution), frontend);
             let (device, state) = loaded.map_err(Subject::Precondition.stop())?;
             let inputs = files::of_state(chosen, "none", seed).map_err(Subject::Device.stop())?;
             Ok(Simulator::new(State { device, next: 0, state, inputs }))

@@ -70,7 +70,7 @@ impl DeviceSpec {
             DeviceSource::Named(name) => match config::builtin(name) {
                 Some(device) => {
                     let base = Some(device.name.to_owned());
-                    self.load_with(base, |overrides| config::load_with(&self.makers, device.name, overrides))
+                    self.load_with(base, |overrides| config::load_with(&self.makers.offers(), device.name, overrides))
                 }
                 None => {
                     let text = config::file_text(name)?;
@@ -85,12 +85,12 @@ impl DeviceSpec {
         if array::is_array(text) {
             return self.load_array(text);
         }
-        let load = |overrides: &[String]| config::from_toml_with(&self.makers, text, self.called(), overrides);
+        let load = |overrides: &[String]| config::from_toml_with(&self.makers.offers(), text, self.called(), overrides);
         self.load_with(config::base_in(text), load)
     }
 
     fn load_array(&self, text: &str) -> Result<LoadedDevice, ConfigError> {
-        let load = |overrides: &[String]| array::from_toml(&self.makers, text, self.called(), overrides);
+        let load = |overrides: &[String]| array::from_toml(&self.makers.offers(), text, self.called(), overrides);
         let array = load(&self.overrides)?;
         let plain = if self.overrides.is_empty() { None } else { load(&[]).ok() };
         let plain_digest = plain.as_ref().unwrap_or(&array).digest();
@@ -143,13 +143,5 @@ impl LoadedDevice {
             self.spec.called(),
             array.members[0].name
         )))
-    }
-
-    /// Replaces the makers of external policies, also for the members of an array.
-    pub fn set_makers(&mut self, makers: &Externals) {
-        self.config.makers = makers.clone();
-        for member in self.array.iter_mut().flat_map(|array| &mut array.members) {
-            member.makers = makers.clone();
-        }
     }
 }

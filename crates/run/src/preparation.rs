@@ -22,13 +22,13 @@ use crate::workload::{self, Workload};
 use crate::{concurrent, state};
 
 /// Returns the options of the array of a run.
-pub fn array_options(seed: u64, attribution: bool) -> array::Options {
-    array::Options { seed, attribution, ..array::Options::default() }
+pub fn array_options(chosen: &LoadedDevice, seed: u64, attribution: bool) -> array::Options {
+    array::Options { seed, attribution, externals: chosen.spec.makers.clone(), ..array::Options::default() }
 }
 
 /// Returns the options of the device of a run.
-pub fn device_options(seed: u64, attribution: bool) -> Options {
-    Options { seed, attribution, ..Options::default() }
+pub fn device_options(chosen: &LoadedDevice, seed: u64, attribution: bool) -> Options {
+    array_options(chosen, seed, attribution).of_member(seed)
 }
 
 /// Builds a new device, which will be brought into the state `requested`. Fails if the device needs more memory than is
@@ -39,7 +39,7 @@ pub fn new_device(chosen: &LoadedDevice, seed: u64, attribution: bool, requested
         Ok(State::Fill | State::Aged(_) | State::Steady) => Use::Filled,
         _ => Use::Sparse,
     };
-    let options = device_options(seed, attribution);
+    let options = device_options(chosen, seed, attribution);
     memory::check(&chosen.config, &options, usage).map_err(Subject::Device.stop())?;
     Device::new(chosen.config.clone(), options)
         .map_err(|error| Subject::Device.stopped(Failure::mistake(format!("{}: {error}", chosen.spec.called()))))
@@ -55,7 +55,7 @@ pub(crate) fn prepared_device(
     match &spec.state {
         StateSpec::Saved(path) => {
             chosen.check_single("this").map_err(Subject::Device.stop())?;
-            let loaded = state::load(path, chosen, array_options(spec.seed, false), frontend);
+            let loaded = state::load(path, chosen, array_options(chosen, spec.seed, false), frontend);
             let (loaded, _) = loaded.map_err(Subject::Precondition.stop())?;
             Ok(loaded.into_device().expect("the state of a single SSD"))
         }

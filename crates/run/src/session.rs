@@ -80,7 +80,7 @@ impl<'a> Session<'a> {
         if let Some(array) = &chosen.array {
             simulated::check_array(spec, array).map_err(Subject::Options.stop())?;
         }
-        let options = array_options(spec.seed, spec.attribution);
+        let options = array_options(&chosen, spec.seed, spec.attribution);
         match &spec.state {
             StateSpec::Saved(path) => {
                 let loaded = state::load(path, &chosen, options, frontend).map_err(Subject::Precondition.stop())?;

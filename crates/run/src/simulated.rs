@@ -13,7 +13,7 @@ use crate::device::LoadedDevice;
 use crate::failure::Failure;
 use crate::frontend::{Frontend, Stopped, Subject};
 use crate::memory::{self, Use};
-use crate::preparation::{self, device_options};
+use crate::preparation;
 use crate::spec::RunSpec;
 use crate::traces::{TraceSpec, Traces};
 use crate::warnings::partial_pages;
@@ -37,8 +37,7 @@ pub fn build_array(
     options: array::Options,
     usage: Use,
 ) -> Result<AnySsd, Stopped> {
-    memory::check(&chosen.config, &device_options(options.seed, options.attribution), usage)
-        .map_err(Subject::Device.stop())?;
+    memory::check(&chosen.config, &options.of_member(options.seed), usage).map_err(Subject::Device.stop())?;
     let array = SsdArray::new(config.clone(), options)
         .map_err(|error| Subject::Device.stopped(Failure::mistake(format!("{}: {error}", chosen.spec.called()))))?;
     Ok(array.into())
@@ -134,7 +133,7 @@ pub fn prepare_any(
 ) -> Result<(AnySsd, Precondition), Stopped> {
     let usage = if requested == "none" { Use::Sparse } else { Use::Filled };
     let mut ssd = match config {
-        Some(config) => build_array(chosen, config, options, usage)?,
+        Some(config) => build_array(chosen, config, options.clone(), usage)?,
         None => preparation::new_device(chosen, options.seed, options.attribution, requested)?.into(),
     };
     let traces = Traces::new(TraceSpec::default(), frontend.stop());

@@ -853,13 +853,13 @@ impl Engine {
             (stores.iter().map(Store::units_waiting).sum(), stores.iter().all(Store::protects));
         let trims_lost = self.device.trims_in_memory();
         let cycled = match (&mut self.kept, &mut self.device) {
-            (Kept::InFlash(store, options), AnySsd::Device(device)) => {
-                store.power_cycle(device.config().clone(), *options, self.power_cuts).map(|(mut new, recovered)| {
+            (Kept::InFlash(store, options), AnySsd::Device(device)) => store
+                .power_cycle(device.config().clone(), options.clone(), self.power_cuts)
+                .map(|(mut new, recovered)| {
                     new.advance_to(at.later(Time(recovered.device.time_ps)));
                     **device = new;
                     recovered
-                })
-            }
+                }),
             (_, AnySsd::Array(array, _)) => Members::power_cycle(array, self.power_cuts),
             _ => unreachable!("only a single SSD has one image"),
         };

@@ -6,7 +6,6 @@ use std::path::Path;
 use floatgate_array::AnySsd;
 use floatgate_array::config::{ArrayConfig, from_toml};
 use floatgate_array::{Options as ArrayOptions, SsdArray};
-use floatgate_core::external::Externals;
 use floatgate_serve::client::Client;
 use floatgate_serve::image::layout::Layout as ImageLayout;
 use floatgate_serve::image::{ImageAt, ImageError, OpenedArray, Recovered};
@@ -31,7 +30,7 @@ const LEVELS: [(u32, u32); 5] = [(0, 3), (1, 2), (5, 4), (6, 5), (10, 4)];
 fn config(level: u32, members: u32, set: &[&str]) -> ArrayConfig {
     let text = format!("[array]\nlevel = {level}\nstripe = \"8KiB\"\ndevice = \"tiny\"\ncount = {members}\n");
     let set: Vec<String> = MEMBER.iter().chain(set).map(|text| (*text).to_owned()).collect();
-    from_toml(&Externals::default(), &text, "array.toml", &set).unwrap()
+    from_toml(&[], &text, "array.toml", &set).unwrap()
 }
 
 fn array_options() -> ArrayOptions {
@@ -299,7 +298,7 @@ fn uncorrectable_sectors_are_repaired() {
         let names = (1..members).map(|_| "\"tiny\"").collect::<Vec<_>>().join(", ");
         let text = format!("[array]\nlevel = {level}\nstripe = \"8KiB\"\nmembers = [\"bad.toml\", {names}]\n");
         let path = folder.path().join("array.toml");
-        let config = from_toml(&Externals::default(), &text, path.to_str().unwrap(), &MEMBER.map(str::to_owned));
+        let config = from_toml(&[], &text, path.to_str().unwrap(), &MEMBER.map(str::to_owned));
         let config = config.unwrap();
         let bench = Bench::new(&ImageAt::Memory, &config).unwrap();
         let mut truth = truth(&config, 21);

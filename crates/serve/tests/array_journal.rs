@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use floatgate_array::config::{ArrayConfig, from_toml};
 use floatgate_array::{Mutant, Options, SsdArray};
-use floatgate_core::external::Externals;
 use floatgate_core::sim::request::{Completion, Operation, Request, Status};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::ssd::Ssd;
@@ -25,7 +24,7 @@ const UNIT: usize = 4096;
 fn config(options: &str, set: &[&str]) -> ArrayConfig {
     let text = format!("[array]\nstripe = \"8KiB\"\ndevice = \"tiny\"\n{options}\n");
     let set: Vec<String> = MEMBER.iter().chain(set).map(|text| (*text).to_owned()).collect();
-    from_toml(&Externals::default(), &text, "array.toml", &set).unwrap()
+    from_toml(&[], &text, "array.toml", &set).unwrap()
 }
 
 /// Array with its images, and the versions that each unit may hold after a power cut. The first one is certain, and the
@@ -221,7 +220,7 @@ fn entries_are_kept_until_members_are_flushed() {
     let text = format!("[array]\nlevel = 5\nstripe = \"8KiB\"\nfailed = [1]\n{members}\n");
     let path = folder.path().join("array.toml");
     let set = MEMBER.map(str::to_owned);
-    let config = from_toml(&Externals::default(), &text, path.to_str().unwrap(), &set).unwrap();
+    let config = from_toml(&[], &text, path.to_str().unwrap(), &set).unwrap();
     let long = |seed, mutant| {
         let mut bench = Bench::new(&config, seed, mutant);
         bench.is_long = true;

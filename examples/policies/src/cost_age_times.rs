@@ -1,6 +1,6 @@
 //! Cost-age-times victim policy: weighs the cost of reclaiming a block against its age and its erases.
 
-use floatgate_core::external::{Cause, ExternalVictim};
+use floatgate_core::ftl::gc::victim::{Index, VictimPolicy};
 use floatgate_core::ftl::space::RegionView;
 use floatgate_core::sim::id::BlockId;
 use schemars::JsonSchema;
@@ -71,21 +71,25 @@ impl CostAgeTimes {
     }
 }
 
-impl ExternalVictim for CostAgeTimes {
-    fn choose(&mut self, view: &RegionView) -> Result<i64, Cause> {
-        let mut best: Option<(Score, i64)> = None;
-        for (block, position) in view.closed_blocks().zip(0..) {
+impl VictimPolicy for CostAgeTimes {
+    fn index(&self) -> Index {
+        Index::Buckets
+    }
+
+    fn has_ages(&self) -> bool {
+        true
+    }
+
+    fn choose(&mut self, view: &RegionView) -> Option<BlockId> {
+        let mut best: Option<(Score, BlockId)> = None;
+        for block in view.closed_blocks() {
             // Blocks are in ascending order of their valid units, so the first one of equal scores has the fewest.
             if let Some(score) = self.score(view, block)
                 && best.is_none_or(|(least, _)| score.is_below(least))
             {
-                best = Some((score, position));
+                best = Some((score, block));
             }
         }
-        Ok(best.map_or(0, |(_, position)| position))
-    }
-
-    fn fork(&self) -> Result<Box<dyn ExternalVictim>, Cause> {
-        Ok(Box::new(self.clone()))
+        best.map(|(_, block)| block)
     }
 }

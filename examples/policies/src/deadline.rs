@@ -1,9 +1,9 @@
 //! Deadline scheduler: reads first, unless the deadline of another operation has passed.
 
 use floatgate_core::config::units::Duration;
-use floatgate_core::external::{Cause, ExternalScheduler};
 use floatgate_core::scheduler::SchedulerPolicy;
 use floatgate_core::scheduler::read_first::ReadFirst;
+use floatgate_core::sim::id::TransactionId;
 use floatgate_core::sim::time::Time;
 use floatgate_core::work::{Class, LunQueue, Queued};
 use schemars::JsonSchema;
@@ -49,24 +49,23 @@ impl Deadline {
     }
 }
 
-impl ExternalScheduler for Deadline {
-    fn rank(&mut self, class: Class) -> Result<i64, Cause> {
-        Ok(ReadFirst.rank(class).into())
+impl SchedulerPolicy for Deadline {
+    fn rank(&self, class: Class) -> u8 {
+        ReadFirst.rank(class)
     }
 
-    fn pick(&mut self, queue: &LunQueue, now: Time) -> Result<Option<i64>, Cause> {
-        let first = |class| queue.iter().position(|queued| queued.class == class);
+    fn picks(&self) -> bool {
+        true
+    }
+
+    fn pick(&mut self, queue: &LunQueue, now: Time) -> Option<TransactionId> {
         let late = || {
-            let due = queue.iter().map(|queued| self.due(queued)).zip(0..);
-            let late = due.filter_map(|(due, position)| Some((due.filter(|due| *due <= now)?, position)));
-            late.min().map(|(_, position)| position)
+            let due = queue.iter().filter_map(|queued| Some((self.due(queued)?, queued)));
+            due.filter(|(due, _)| *due <= now).min_by_key(|(due, _)| *due).map(|(_, queued)| queued)
         };
-        let urgent = first(Class::UrgentGc).or_else(|| first(Class::Summary));
-        let chosen = urgent.or_else(late).or_else(|| first(Class::HostRead)).or_else(|| first(Class::MapRead));
-        Ok(Some(chosen.unwrap_or(0) as i64))
-    }
-
-    fn fork(&self) -> Result<Box<dyn ExternalScheduler>, Cause> {
-        Ok(Box::new(self.clone()))
+        let urgent = queue.first(Class::UrgentGc).or_else(|| queue.first(Class::Summary));
+        let read = || queue.first(Class::HostRead).or_else(|| queue.first(Class::MapRead));
+        let chosen = urgent.or_else(late).or_else(read).or_else(|| queue.iter().next());
+        chosen.map(|queued| queued.id)
     }
 }

@@ -12,10 +12,11 @@ use std::sync::Arc;
 
 use cost_age_times::{CostAgeTimes, CostAgeTimesOptions};
 use deadline::{Deadline, DeadlineOptions};
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::external::{
-    Cause, ExternalMapping, ExternalScheduler, ExternalVictim, Externals, Offer, Provider, Wanted,
-};
+use floatgate_core::config::Offer;
+use floatgate_core::external::{Built, Cause, Externals, Provider, Wanted, invalid};
+use floatgate_core::ftl::gc::victim::VictimPolicy;
+use floatgate_core::ftl::mapping::external::ExternalMapping;
+use floatgate_core::scheduler::SchedulerPolicy;
 use log_blocks::{LogBlocks, LogBlocksOptions};
 
 struct Policies;
@@ -42,26 +43,14 @@ impl Provider for Policies {
         offers.map(|offer| offer.with_source(env!("CARGO_PKG_VERSION"))).to_vec()
     }
 
-    fn victim(&self, wanted: Wanted) -> Result<Box<dyn ExternalVictim>, Cause> {
-        match wanted.config.name.as_str() {
-            "cost-age-times" => Ok(Box::new(CostAgeTimes::new(wanted.options()?))),
-            _ => Err(wanted.unknown()),
-        }
-    }
-
-    fn mapping(&self, wanted: Wanted, device: &DeviceConfig) -> Result<Box<dyn ExternalMapping>, Cause> {
-        match wanted.config.name.as_str() {
-            "log-blocks" => {
-                let scheme = LogBlocks::new(&wanted.options()?, device).map_err(|why| wanted.refused(why))?;
-                Ok(Box::new(scheme))
+    fn build(&self, wanted: Wanted) -> Result<Built, Cause> {
+        match (wanted.path, wanted.config.name.as_str()) {
+            ("gc.victim", "cost-age-times") => Ok(Built::new::<dyn VictimPolicy>(CostAgeTimes::new(wanted.options()?))),
+            ("scheduler", "deadline") => Ok(Built::new::<dyn SchedulerPolicy>(Deadline::new(wanted.options()?))),
+            ("mapping.scheme", "log-blocks") => {
+                let scheme = LogBlocks::new(&wanted.options()?, wanted.device).map_err(invalid)?;
+                Ok(Built::new::<dyn ExternalMapping>(scheme))
             }
-            _ => Err(wanted.unknown()),
-        }
-    }
-
-    fn scheduler(&self, wanted: Wanted) -> Result<Box<dyn ExternalScheduler>, Cause> {
-        match wanted.config.name.as_str() {
-            "deadline" => Ok(Box::new(Deadline::new(wanted.options()?))),
             _ => Err(wanted.unknown()),
         }
     }

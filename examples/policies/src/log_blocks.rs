@@ -10,7 +10,6 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::external::ExternalMapping;
 use floatgate_core::ftl::Ftl;
 use floatgate_core::ftl::mapping::{Bound, Context, Hooks, Location, Mapping, MappingInTime, Now, PADDING};
 use floatgate_core::ftl::mover::Gather;
@@ -389,11 +388,5 @@ impl<C: Context + ?Sized> MappingInTime<C> for LogBlocks {
     fn erased(&mut self, cx: &mut C, plane: PlaneId) {
         self.plane(plane).doomed -= 1;
         self.resume(cx, plane);
-    }
-}
-
-impl ExternalMapping for LogBlocks {
-    fn fork(&self) -> Box<dyn ExternalMapping> {
-        Box::new(self.clone())
     }
 }

@@ -22,7 +22,11 @@ use floatgate_run::traces::Traces;
 
 fn device(overrides: &[&str]) -> Result<DeviceConfig, String> {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-    load_with(&makers(), "tiny", &overrides).map_err(|error| error.to_string())
+    load_with(&makers().offers(), "tiny", &overrides).map_err(|error| error.to_string())
+}
+
+fn options() -> Options {
+    Options { externals: makers(), ..Options::default() }
 }
 
 #[test]
@@ -42,10 +46,10 @@ fn log_blocks_lose_no_data() {
     ] {
         let set = ["geometry.blocks=16", "capacity={ spare = 0.5 }", "gc.soft_threshold=4"];
         let scheme = "mapping.scheme={ log-blocks = { logs = 3 } }";
-        contract::mapping(&device(&[&set[..], overrides, &[scheme]].concat()).unwrap());
+        contract::mapping(&device(&[&set[..], overrides, &[scheme]].concat()).unwrap(), &makers());
     }
     let refused = device(&["gc.soft_threshold=4", "mapping.scheme={ log-blocks = { logs = 4 } }"]);
-    let built = Device::new(refused.unwrap(), Options::default()).unwrap_err();
+    let built = Device::new(refused.unwrap(), options()).unwrap_err();
     assert!(built.contains("logs = 4: expected 1 to 3, below gc.soft_threshold = 4"), "{built}");
 }
 
@@ -56,7 +60,7 @@ fn log_blocks_have_the_same_effects_in_functional_mode() {
         let set = ["geometry.blocks=16", "capacity={ spare = 0.5 }", "gc.soft_threshold=4"];
         let config =
             device(&[&set[..], overrides, &["mapping.scheme={ log-blocks = { logs = 3 } }"]].concat()).unwrap();
-        let new = || Device::new(config.clone(), Options::default()).unwrap();
+        let new = || Device::new(config.clone(), options()).unwrap();
         let (mut in_time, mut without, mut rng) = (new(), new(), Rng::new(11, "log-blocks"));
         for tag in 0..20_000 {
             let lpn = rng.below(config.logical_units());
@@ -84,7 +88,7 @@ fn log_blocks_have_the_same_effects_in_functional_mode() {
 fn first_victim(ages: [u64; 2], erases: u32, options: &str) -> u32 {
     let victim = format!("gc.victim={{ cost-age-times = {{ {options} }} }}");
     let set = ["geometry.blocks=16", "geometry.pages=64", "capacity={ spare = 0.5 }", "gc.soft_threshold=1", &victim];
-    let mut space = Space::new(&device(&set).unwrap(), 1, false).unwrap();
+    let mut space = Space::new(&device(&set).unwrap(), 1, false, &makers()).unwrap();
     let plane = PlaneId(0);
     let now = 1_000;
     for _ in 0..erases {
@@ -122,8 +126,8 @@ fn queued(class: Class, since_us: u64, number: u32) -> Queued {
 
 fn picked(makers: &Externals, waiting: &[(Class, u64)], now_us: u64) -> u32 {
     let set = ["scheduler={ deadline = { read = \"1ms\", write = \"5ms\" } }".to_owned()];
-    let config = load_with(makers, "tiny", &set).unwrap();
-    let mut scheduler = config.scheduler.build(&config, 1).unwrap();
+    let config = load_with(&makers.offers(), "tiny", &set).unwrap();
+    let mut scheduler = config.scheduler.build(&config, 1, makers).unwrap();
     let queue: Vec<Queued> = waiting.iter().zip(0..).map(|((class, since), n)| queued(*class, *since, n)).collect();
     scheduler.pick(&LunQueue::new(LunId(0), &queue), Time::from_us(now_us)).unwrap().0
 }
@@ -149,7 +153,7 @@ fn devices_name_them_like_built_in_ones() {
     assert!(source("gc.victim.external.name").is_some() && source("scheduler.external.options.read").is_some());
     // The device in a result can be loaded by this program again.
     let text = toml::to_string(&config.resolved()).unwrap();
-    let again = from_toml_with(&makers(), &text, "again.toml", &[]).unwrap();
+    let again = from_toml_with(&makers().offers(), &text, "again.toml", &[]).unwrap();
     assert_eq!((again.digest(), again.externals()), (config.digest(), config.externals()));
     let later = device(&["scheduler.deadline.read=1ms", "scheduler=fcfs"]).unwrap();
     assert_eq!(later.scheduler.name(), "fcfs");
@@ -175,8 +179,8 @@ fn errors_suggest_them() {
 
 #[test]
 fn the_schema_has_them() {
-    let schema = json_schema_with(&makers()).to_string();
-    let plain = json_schema_with(&Externals::default()).to_string();
+    let schema = json_schema_with(&makers().offers()).to_string();
+    let plain = json_schema_with(&[]).to_string();
     for name in ["cost-age-times", "deadline", "log-blocks"].map(|name| format!("\"{name}\"")) {
         assert!(schema.contains(&name) && !plain.contains(&name), "{name}");
     }

@@ -51,7 +51,7 @@ pub fn begin(args: &ServeArgs, chosen: &LoadedDevice, preparation: &Preparation)
         let (device, state) = new()?;
         return Ok(Begun { device: device.into(), state, image: None, recovered: None });
     };
-    let options = device_options(args.seed, true);
+    let options = device_options(chosen, args.seed, true);
     let at = if path == Path::new("memory") { ImageAt::Memory } else { ImageAt::File(path.clone()) };
     let failure = |error: ImageError| failure(path, error);
     let opened = Opened::open(&at, &chosen.config, args.image_sync).map_err(failure)?;
@@ -64,7 +64,7 @@ pub fn begin(args: &ServeArgs, chosen: &LoadedDevice, preparation: &Preparation)
     memory::check(&chosen.config, &options, Use::Sparse)?;
     preparation.report("recovering the device from its image", None);
     let (device, store, recovered) =
-        opened.recover(chosen.config.clone(), options, args.image_salvage).map_err(failure)?;
+        opened.recover(chosen.config.clone(), options.clone(), args.image_salvage).map_err(failure)?;
     let state = state_of(&recovered, chosen.config.logical_units());
     Ok(Begun { device: device.into(), state, image: Some((store, options)), recovered: Some(recovered) })
 }
@@ -93,8 +93,9 @@ fn begin_array(
     config: &ArrayConfig,
     preparation: &Preparation,
 ) -> Result<Begun, Failure> {
-    let options = array_options(args.seed, true);
-    let new = || prepare_array(chosen, config, options, args.precondition(), preparation).map_err(Failure::from);
+    let options = array_options(chosen, args.seed, true);
+    let new =
+        || prepare_array(chosen, config, options.clone(), args.precondition(), preparation).map_err(Failure::from);
     let Some(path) = &args.image else {
         let (array, state) = new()?;
         return Ok(Begun { device: array.into(), state, image: None, recovered: None });
@@ -108,9 +109,9 @@ fn begin_array(
         return Ok(Begun { device: array.into(), state, image: None, recovered: None });
     }
     check_state(args, path)?;
-    memory::check(&chosen.config, &device_options(args.seed, true), Use::Sparse)?;
+    memory::check(&chosen.config, &device_options(chosen, args.seed, true), Use::Sparse)?;
     preparation.report("recovering the members from their images", None);
-    let (array, recovered) = opened.recover(config.clone(), options, args.image_salvage).map_err(failure)?;
+    let (array, recovered) = opened.recover(config.clone(), options.clone(), args.image_salvage).map_err(failure)?;
     let units = config.members.iter().map(DeviceConfig::logical_units).sum();
     let state = state_of(&recovered, units);
     Ok(Begun { device: array.into(), state, image: None, recovered: Some(recovered) })

@@ -10,7 +10,7 @@ mod traffic;
 use std::collections::VecDeque;
 
 use crate::config::{DeviceConfig, WritePolicy};
-use crate::external::Fault;
+use crate::external::{Externals, Fault};
 use crate::ftl::temperature::TemperatureConfig;
 use crate::metrics::counters::BufferCounts;
 use crate::sim::id::{Lpn, RequestId, TransactionId};
@@ -203,12 +203,18 @@ pub struct Buffer {
 
 impl Buffer {
     /// Creates an empty buffer with `lists` lists of dirty units. Returns `None` if the device has no buffer.
-    pub fn new(device: &DeviceConfig, lists: u16, seed: u64, verify: bool) -> Result<Option<Buffer>, String> {
+    pub fn new(
+        device: &DeviceConfig,
+        lists: u16,
+        seed: u64,
+        verify: bool,
+        externals: &Externals,
+    ) -> Result<Option<Buffer>, String> {
         let Some(config) = device.active_buffer() else { return Ok(None) };
         let units = device.buffer_units();
         let sectors = device.sectors_per_unit();
         let words = sectors.div_ceil(64) as usize;
-        let eviction = config.eviction.build(device, seed).map_err(|e| format!("buffer.eviction: {e}"))?;
+        let eviction = config.eviction.build(device, seed, externals).map_err(|e| format!("buffer.eviction: {e}"))?;
         let share = |share: f64| libm::floor(share * f64::from(units) + 1e-9) as u32;
         Ok(Some(Buffer {
             index: zeroed(device.logical_units() as usize),

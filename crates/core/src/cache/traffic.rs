@@ -270,7 +270,10 @@ mod tests {
     fn buffer(overrides: &[&str]) -> (Buffer, Ftl) {
         let overrides: Vec<String> = overrides.iter().map(|option| (*option).to_owned()).collect();
         let config = crate::config::load("tiny", &overrides).unwrap();
-        (Buffer::new(&config, 1, 1, false).unwrap().unwrap(), Ftl::new(&config, 1, false).unwrap())
+        (
+            Buffer::new(&config, 1, 1, false, &Default::default()).unwrap().unwrap(),
+            Ftl::new(&config, 1, false, &Default::default()).unwrap(),
+        )
     }
 
     fn part(lpn: u32) -> Part {

@@ -6,10 +6,10 @@ use super::cells::{BlockSize, CellMode};
 use super::checkpoint::Parts;
 use super::units::Duration;
 use super::{
-    BlockSummary, BufferConfig, BusProtocol, Capacity, Concurrency, DeviceConfig, Direction, InjectedFault, WritePolicy,
+    BlockSummary, BufferConfig, BusProtocol, Capacity, Concurrency, DeviceConfig, Direction, ExternalConfig,
+    InjectedFault, WritePolicy,
 };
 use crate::cache::eviction::EvictionConfig;
-use crate::external::ExternalConfig;
 use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::gc::trigger::TriggerConfig;
 use crate::ftl::gc::victim::VictimConfig;
@@ -136,6 +136,11 @@ impl DeviceConfig {
             _ => 1,
         };
         self.units_per_page().max(stripe as u32)
+    }
+
+    /// Returns the number of stripes of the host's address space, each of [`DeviceConfig::units_per_stripe`] units.
+    pub fn stripes(&self) -> u32 {
+        self.logical_units().div_ceil(u64::from(self.units_per_stripe())) as u32
     }
 
     /// Returns the number of flash pages that a mapping unit spans; 1 if it is at most a page.

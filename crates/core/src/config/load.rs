@@ -9,6 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{ConfigError, Place, Problem};
+use super::external::{ExternalConfig, Offer};
 use super::layer::{Override, keep, leaf_paths, merge, path_at, span_of, table_of};
 use super::origin::{Origin, Texts};
 use super::page;
@@ -16,7 +17,6 @@ use super::path::upwards;
 use super::schema::Schema;
 use super::structure::{LISTED, Structure};
 use super::{DeviceConfig, builtin, builtin_names, did_you_mean, offered};
-use crate::external::{ExternalConfig, Externals, Offer};
 use crate::sim::text::{read_text, shortened, shown};
 
 /// Loads a device: a built-in one by its name, or a file by its path. Applies the overrides in order, each
@@ -28,14 +28,14 @@ use crate::sim::text::{read_text, shortened, shown};
 /// # Ok::<(), floatgate_core::config::ConfigError>(())
 /// ```
 pub fn load(name_or_path: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
-    load_with(&Externals::default(), name_or_path, overrides)
+    load_with(&[], name_or_path, overrides)
 }
 
 /// Loads a device like [`load`], for a program whose own policies the device may name.
-pub fn load_with(makers: &Externals, name_or_path: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
+pub fn load_with(offers: &[Offer], name_or_path: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
     match builtin(name_or_path) {
-        Some(device) => read_all(makers, Origin::Builtin(device.name.to_owned()), device.text, overrides),
-        None => from_toml_with(makers, &file_text(name_or_path)?, name_or_path, overrides),
+        Some(device) => read_all(offers, Origin::Builtin(device.name.to_owned()), device.text, overrides),
+        None => from_toml_with(offers, &file_text(name_or_path)?, name_or_path, overrides),
     }
 }
 
@@ -82,21 +82,21 @@ const OPTIONS: &str = ".external.options";
 
 /// Loads a device like [`load`], from the text of a device file. Errors name the text `path`.
 pub fn from_toml(text: &str, path: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
-    from_toml_with(&Externals::default(), text, path, overrides)
+    from_toml_with(&[], text, path, overrides)
 }
 
 /// Loads a device like [`from_toml`], for a program whose own policies the device may name.
 pub fn from_toml_with(
-    makers: &Externals,
+    offers: &[Offer],
     text: &str,
     path: &str,
     overrides: &[String],
 ) -> Result<DeviceConfig, ConfigError> {
-    read_all(makers, Origin::File(path.to_owned()), text, overrides)
+    read_all(offers, Origin::File(path.to_owned()), text, overrides)
 }
 
-fn read_all(makers: &Externals, origin: Origin, text: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
-    let read = |overrides: &[String]| read_once(makers, origin.clone(), text, overrides);
+fn read_all(offers: &[Offer], origin: Origin, text: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
+    let read = |overrides: &[String]| read_once(offers, origin.clone(), text, overrides);
     match read(overrides) {
         Err(ConfigError::Refused(problems)) if !overrides.is_empty() => {
             let problems = problems.into_iter().map(|problem| blamed(problem, read, overrides));
@@ -146,18 +146,13 @@ fn blamed(
 }
 
 /// Loads a device like [`read_all`], but leaves problems at the places of their keys, wherever those are.
-fn read_once(
-    makers: &Externals,
-    origin: Origin,
-    text: &str,
-    overrides: &[String],
-) -> Result<DeviceConfig, ConfigError> {
+fn read_once(offers: &[Offer], origin: Origin, text: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
     let malformed = |problem| ConfigError::Malformed(vec![problem]);
     let overrides =
         overrides.iter().map(|text| Override::new(text)).collect::<Result<Vec<_>, _>>().map_err(malformed)?;
-    let mut loader = Loader { schema: Schema::with(makers), texts: Texts::default(), problems: Vec::new() };
+    let mut loader = Loader { schema: Schema::with(offers), texts: Texts::default(), problems: Vec::new() };
     let table = loader.layers(origin, text, &overrides).map_err(malformed)?;
-    Ok(DeviceConfig { makers: makers.clone(), ..loader.device(table)? })
+    loader.device(table)
 }
 
 struct Loader {

@@ -11,6 +11,7 @@ pub mod checkpoint;
 mod derived;
 mod digest;
 mod error;
+pub mod external;
 pub mod faults;
 mod figures;
 pub mod gang;
@@ -42,7 +43,6 @@ use cells::SlcMode;
 use gang::Gang;
 
 use crate::cache::eviction::EvictionConfig;
-use crate::external::Externals;
 use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::gc::trigger::TriggerConfig;
 use crate::ftl::gc::victim::VictimConfig;
@@ -54,6 +54,7 @@ use crate::sim::request::SECTOR;
 pub use builtin::{BUILTINS, Builtin, builtin, builtin_names};
 pub use digest::digest_of;
 pub use error::{ConfigError, Place, Problem};
+pub use external::{ExternalConfig, Offer};
 pub use faults::{FaultKind, FaultsConfig, InjectedFault, WearOut};
 pub use figures::Figure;
 pub use listing::{Listed, Listing};
@@ -126,10 +127,6 @@ pub struct DeviceConfig {
     /// Source of each value: a citation, or `assumed:` and a reason, by the path of a key or of a table.
     #[serde(default)]
     pub sources: BTreeMap<String, String>,
-    /// Makers of the policies that other programs supply.
-    #[serde(skip)]
-    #[schemars(skip)]
-    pub makers: Externals,
 }
 
 fn one() -> u32 {

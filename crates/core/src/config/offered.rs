@@ -6,8 +6,8 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::external::{EXTERNAL, Offer};
 use super::layer::{keep, table_of, value_at};
-use crate::external::{EXTERNAL, Offer};
 
 /// Rewrites the program's own policies in a device as external policies, and renames the keys of their sources.
 pub(super) fn translate(table: &mut DeTable<'_>, offers: &[Offer]) {

@@ -10,18 +10,18 @@ use std::ops::RangeBounds;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
+use super::external::{EXTERNAL, Offer};
 use super::path::{ABOUT, join};
 use super::{DeviceConfig, builtin_names, did_you_mean};
-use crate::external::{EXTERNAL, Externals, Offer};
 
 /// Returns the JSON schema of a device file, for editors: the schema of [`DeviceConfig`], and `base`.
 pub fn json_schema() -> Value {
-    json_schema_with(&Externals::default())
+    json_schema_with(&[])
 }
 
 /// Returns the JSON schema of the device files of a program with policies of its own.
-pub fn json_schema_with(makers: &Externals) -> Value {
-    let mut root = Schema::with(makers).root;
+pub fn json_schema_with(offers: &[Offer]) -> Value {
+    let mut root = Schema::with(offers).root;
     let tables = tables_with_required_keys(&root);
     let Some(object) = root.as_object_mut() else { return root };
     // The required keys of an optional table are required only if the table is present.
@@ -169,9 +169,9 @@ impl Schema {
     }
 
     /// Creates the schema, with the policies of the program that loads the device.
-    pub fn with(makers: &Externals) -> Schema {
+    pub fn with(offers: &[Offer]) -> Schema {
         let mut schema = Schema::new();
-        schema.offers = makers.offers();
+        schema.offers = offers.to_vec();
         schema.offers.retain(|offer| extend(&mut schema.root, offer));
         schema
     }

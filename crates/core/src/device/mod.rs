@@ -39,7 +39,7 @@ use crate::cache::Buffer;
 use crate::config::DeviceConfig;
 use crate::dispatch::{self, Dispatch, Filling};
 use crate::durability::Durability;
-use crate::external::Fault;
+use crate::external::{Externals, Fault};
 use crate::ftl::Ftl;
 use crate::ftl::gc::job::Job;
 use crate::ftl::mapping::MergeDefect;
@@ -105,7 +105,7 @@ pub enum Mutant {
 }
 
 /// Options for building a device.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Seed of all random numbers of the device.
     pub seed: u64,
@@ -113,6 +113,8 @@ pub struct Options {
     pub verify: bool,
     /// True to measure a latency breakdown for each request.
     pub attribution: bool,
+    /// Policies of the program, which the device file may name.
+    pub externals: Externals,
     /// Test hook: a deliberate bug.
     #[doc(hidden)]
     pub mutant: Mutant,
@@ -153,12 +155,14 @@ pub struct Device {
 impl Device {
     /// Creates an empty device. The configuration must have passed its checks.
     pub fn new(config: DeviceConfig, options: Options) -> Result<Device, String> {
+        let externals = &options.externals;
         let firmware = config.controller.firmware.as_ref();
         let choices_take_time = firmware.is_some_and(|firmware| firmware.gc.time(firmware.clock) > Time::ZERO);
         let mut array = Array::new(&config, Timer::count(&config));
-        let scheduler = config.scheduler.build(&config, options.seed).map_err(|e| format!("scheduler: {e}"))?;
+        let scheduler =
+            config.scheduler.build(&config, options.seed, externals).map_err(|e| format!("scheduler: {e}"))?;
         let planes = config.total_planes();
-        let mut ftl = Ftl::new(&config, options.seed, options.verify)?;
+        let mut ftl = Ftl::new(&config, options.seed, options.verify, externals)?;
         ftl.blocks.ignore_dependents = options.mutant == Mutant::EraseEarly;
         ftl.merge_defect = match options.mutant {
             Mutant::MergeOldCopy => Some(MergeDefect::OldCopy),
@@ -183,13 +187,14 @@ impl Device {
             Mutant::SwapTasks => Some(Defect::Swap),
             _ => None,
         };
+        let lists = Filling::lists(dispatch.filling.as_deref());
+        let buffer = Buffer::new(&config, lists, options.seed, options.verify, externals)?;
         let mut device = Device {
             now: Time::ZERO,
             interface: HostInterface::new(&config),
             transactions: Transactions::default(),
             slots_free: config.controller.write_slots,
-            buffer: Buffer::new(&config, Filling::lists(dispatch.filling.as_deref()), options.seed, options.verify)?
-                .map(Box::new),
+            buffer: buffer.map(Box::new),
             dispatch,
             jobs: Table::new(planes, Job::new(choices_take_time)),
             collections: Collections::new(planes, config.planes_per_package()),

@@ -3,6 +3,7 @@
 use super::Options;
 use crate::cache::eviction::EvictionConfig;
 use crate::config::DeviceConfig;
+use crate::external::Externals;
 use crate::ftl::gc::trigger::TriggerConfig;
 use crate::ftl::gc::victim::{Index, VictimConfig};
 use crate::ftl::gc::wear::WearConfig;
@@ -77,7 +78,7 @@ fn victims(config: &DeviceConfig) -> u64 {
     // A policy of another program is not built for an estimate. It may need columns, the largest tables.
     let built_in = match &config.gc.victim {
         VictimConfig::External(_) => None,
-        policy => policy.build(config, 0).ok(),
+        policy => policy.build(config, 0, &Externals::default()).ok(),
     };
     // These policies read all closed blocks and their ages.
     let is_read =

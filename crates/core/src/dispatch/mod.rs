@@ -459,8 +459,8 @@ mod tests {
         fn new(options: &[&str]) -> Bench {
             let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
             let config: DeviceConfig = crate::config::load("tiny", &options).unwrap();
-            let scheduler = config.scheduler.build(&config, 1).unwrap();
-            let allocation = config.allocation.build(&config, 1).unwrap();
+            let scheduler = config.scheduler.build(&config, 1, &Default::default()).unwrap();
+            let allocation = config.allocation.build(&config, 1, &Default::default()).unwrap();
             let array = Array::new(&config, 0);
             let planes = config.total_planes();
             let is_dynamic = allocation.home(0).is_none();

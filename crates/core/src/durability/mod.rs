@@ -160,7 +160,7 @@ mod tests {
 
     fn device(option: &str) -> (Durability, Ftl) {
         let config = crate::config::load("tiny", &[option.to_owned()]).unwrap();
-        (Durability::new(&config).unwrap(), Ftl::new(&config, 1, false).unwrap())
+        (Durability::new(&config).unwrap(), Ftl::new(&config, 1, false, &Default::default()).unwrap())
     }
 
     #[test]

@@ -32,7 +32,7 @@ use temperature::Classes;
 use crate::config::advanced::Waste;
 use crate::config::units::BlockCount;
 use crate::config::{BlockSummary, DeviceConfig, Frontiers, GcPace};
-use crate::external::Fault;
+use crate::external::{Externals, Fault};
 use crate::ftl::temperature::written::Written;
 use crate::metrics::counters::{CopyCause, Counters, PoolUnits, ProgramCause, ReadCause};
 use crate::nand::media::Media;
@@ -199,10 +199,11 @@ impl Shape {
 
 impl Ftl {
     /// Creates an empty device. With `verify`, it keeps the contents of every sector, to check reads.
-    pub fn new(device: &DeviceConfig, seed: u64, verify: bool) -> Result<Ftl, String> {
-        let allocation = device.allocation.build(device, seed).map_err(|e| format!("allocation: {e}"))?;
-        let scheme = device.mapping.scheme.build(device, seed).map_err(|e| format!("mapping.scheme: {e}"))?;
-        let trigger = device.gc.trigger.build(device, seed).map_err(|e| format!("gc.trigger: {e}"))?;
+    pub fn new(device: &DeviceConfig, seed: u64, verify: bool, externals: &Externals) -> Result<Ftl, String> {
+        let allocation = device.allocation.build(device, seed, externals).map_err(|e| format!("allocation: {e}"))?;
+        let scheme =
+            device.mapping.scheme.build(device, seed, externals).map_err(|e| format!("mapping.scheme: {e}"))?;
+        let trigger = device.gc.trigger.build(device, seed, externals).map_err(|e| format!("gc.trigger: {e}"))?;
         let planes = device.total_planes();
         let mut ready = PlaneSet::new(planes);
         (0..planes).for_each(|position| ready.set(position, true));
@@ -210,7 +211,7 @@ impl Ftl {
             map: PageMap::new(device),
             shape: Shape::new(device, scheme.hooks()),
             scheme: Some(Box::new(scheme)),
-            blocks: Space::new(device, seed, trigger.has_ages())?,
+            blocks: Space::new(device, seed, trigger.has_ages(), externals)?,
             partial: PartialUnits::new(device.logical_units() as u32, device.sectors_per_unit()),
             pool_units: if allocation.pools() > 1 {
                 vec![PoolUnits::default(); allocation.pools() as usize]
@@ -221,7 +222,7 @@ impl Ftl {
             allocation,
             trigger,
             pools: Pools::new(device),
-            classes: Classes::new(device, seed)?,
+            classes: Classes::new(device, seed, externals)?,
             counters: Counters::default(),
             media: verify.then(|| Media::new(device)),
             faults: Faults::new(device, seed).map(Box::new),

@@ -419,7 +419,12 @@ mod tests {
     impl Parts {
         fn new(config: &DeviceConfig) -> Parts {
             let (interface, array) = (HostInterface::new(config), Array::new(config, 0));
-            Parts { interface, transactions: Transactions::default(), array, ftl: Ftl::new(config, 1, true).unwrap() }
+            Parts {
+                interface,
+                transactions: Transactions::default(),
+                array,
+                ftl: Ftl::new(config, 1, true, &Default::default()).unwrap(),
+            }
         }
 
         fn at(&self, now: u64) -> View<'_> {

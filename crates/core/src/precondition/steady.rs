@@ -8,6 +8,7 @@
 use super::{OnProgress, PROGRESS_EVERY, Reached, amplification, fill, report_progress};
 use crate::config::units::{BlockCount, Bytes};
 use crate::config::{Capacity, DeviceConfig, GcPace};
+use crate::external::Externals;
 use crate::ftl::Ftl;
 use crate::ftl::space::RESERVE;
 use crate::sim::id::Lpn;
@@ -104,7 +105,7 @@ pub(super) fn at_hard_threshold(
     plane.gc.hard_threshold = BlockCount::Blocks(hard);
     plane.allocation = Default::default();
     (plane.durability, plane.faults) = (Default::default(), None);
-    let mut ftl = Ftl::new(&plane, seed, false)?;
+    let mut ftl = Ftl::new(&plane, seed, false, &Externals::default())?;
     fill(&mut ftl, &mut |share| on_progress(share / 4.0))?;
     overwrite(&mut ftl, seed, on_progress).map(|(amplification, _)| Some(amplification))
 }

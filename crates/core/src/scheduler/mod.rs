@@ -2,7 +2,7 @@
 
 pub mod external;
 
-use crate::external::Fault;
+use crate::external::Cause;
 use crate::policy_family;
 use crate::sim::id::TransactionId;
 use crate::sim::time::Time;
@@ -45,8 +45,8 @@ pub trait SchedulerPolicy {
         None
     }
 
-    /// Returns the fault of an external policy.
-    fn fault(&self) -> Option<&Fault> {
+    /// Returns the error of an external policy that has failed. The policy is not called again.
+    fn error(&self) -> Option<&Cause> {
         None
     }
 }

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::external::{Cause, ExternalScheduler, Externals, Provider, Wanted};
-use floatgate_core::scheduler::{Scheduler, SchedulerConfig};
+use floatgate_core::external::{Built, Cause, Externals, Provider, Wanted};
+use floatgate_core::scheduler::{Scheduler, SchedulerConfig, SchedulerPolicy};
+use floatgate_core::sim::id::TransactionId;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 use floatgate_core::work::{Class, LunQueue};
@@ -22,16 +23,15 @@ pub enum Picks {
     AtRandom,
 }
 
-/// Replaces the scheduler of `config` by one that chooses among the waiting operations.
-pub fn picking(mut config: DeviceConfig, picks: Picks) -> DeviceConfig {
+/// Replaces the scheduler of `config` by one that chooses among the waiting operations. Returns its program, too.
+pub fn picking(mut config: DeviceConfig, picks: Picks) -> (DeviceConfig, Externals) {
     if picks == Picks::No {
-        return config;
+        return (config, Externals::default());
     }
-    let built_in = config.scheduler.build(&config, 0).expect("a built-in scheduler");
-    config.makers = Externals::by(Arc::new(Program { built_in, picks }));
+    let built_in = config.scheduler.build(&config, 0, &Externals::default()).expect("a built-in scheduler");
     let external = r#"{"external":{"name":"picks"}}"#;
     config.scheduler = serde_json::from_str::<SchedulerConfig>(external).expect("the name of a policy");
-    config
+    (config, Externals::by(Arc::new(Program { built_in, picks })))
 }
 
 struct Program {
@@ -40,9 +40,10 @@ struct Program {
 }
 
 impl Provider for Program {
-    fn scheduler(&self, wanted: Wanted) -> Result<Box<dyn ExternalScheduler>, Cause> {
+    fn build(&self, wanted: Wanted) -> Result<Built, Cause> {
         let (built_in, picks) = (self.built_in.clone(), self.picks);
-        Ok(Box::new(Picking { built_in, picks, rng: Rng::new(wanted.seed, "test/scheduler") }))
+        let rng = Rng::new(wanted.seed, "test/scheduler");
+        Ok(Built::new::<dyn SchedulerPolicy>(Picking { built_in, picks, rng }))
     }
 }
 
@@ -53,12 +54,16 @@ struct Picking {
     rng: Rng,
 }
 
-impl ExternalScheduler for Picking {
-    fn rank(&mut self, class: Class) -> Result<i64, Cause> {
-        Ok(self.built_in.rank(class).into())
+impl SchedulerPolicy for Picking {
+    fn rank(&self, class: Class) -> u8 {
+        self.built_in.rank(class)
     }
 
-    fn pick(&mut self, queue: &LunQueue, now: Time) -> Result<Option<i64>, Cause> {
+    fn picks(&self) -> bool {
+        true
+    }
+
+    fn pick(&mut self, queue: &LunQueue, now: Time) -> Option<TransactionId> {
         assert!(queue.len() > 1, "called although there is no choice");
         for queued in queue {
             assert_eq!(queued.rank, self.built_in.rank(queued.class));
@@ -66,16 +71,12 @@ impl ExternalScheduler for Picking {
             assert_eq!(queued.request.is_some(), queued.stream.is_some());
             assert!(queued.request.is_some() || queued.class != Class::HostRead, "{queued:?}");
         }
-        if self.picks == Picks::AtRandom {
+        let chosen = if self.picks == Picks::AtRandom {
             // Sometimes it leaves the choice to the ranks.
-            let chosen = self.rng.below(queue.len() as u64 + 1) as usize;
-            return Ok((chosen < queue.len()).then_some(chosen as i64));
-        }
-        let lowest = queue.iter().map(|queued| queued.rank).min();
-        Ok(queue.iter().position(|queued| Some(queued.rank) == lowest).map(|position| position as i64))
-    }
-
-    fn fork(&self) -> Result<Box<dyn ExternalScheduler>, Cause> {
-        Ok(Box::new(self.clone()))
+            queue.as_slice().get(self.rng.below(queue.len() as u64 + 1) as usize)
+        } else {
+            queue.iter().min_by_key(|queued| queued.rank)
+        };
+        chosen.map(|queued| queued.id)
     }
 }

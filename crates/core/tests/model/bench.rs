@@ -41,11 +41,11 @@ struct Bench {
 
 impl Bench {
     fn new(case: &Case, mutant: Mutant) -> Bench {
-        let config = case.config();
-        let options = Options { seed: case.seed, verify: true, attribution: case.seed & 1 == 0, mutant };
+        let (config, externals) = case.with_externals();
+        let options = Options { seed: case.seed, verify: true, attribution: case.seed & 1 == 0, externals, mutant };
         Bench {
             reference: Reference::new(&config),
-            device: common::build(config, options),
+            device: common::build(config, options.clone()),
             rng: Rng::new(case.seed, "model/load"),
             tag: 0,
             submitted: 0,
@@ -259,7 +259,8 @@ impl Bench {
         };
         let bytes = saved(&self.device)?;
         let config = self.device.config().clone();
-        let loaded = Device::load(config, self.options, &bytes[..]).map_err(|error| format!("load: {error}"))?;
+        let loaded =
+            Device::load(config, self.options.clone(), &bytes[..]).map_err(|error| format!("load: {error}"))?;
         if let Some(history) = &mut self.history {
             history.state(&bytes);
         }

@@ -2,6 +2,7 @@
 
 use floatgate_core::config::advanced::Waste;
 use floatgate_core::config::{BusProtocol, DeviceConfig, from_toml};
+use floatgate_core::external::Externals;
 use floatgate_core::ftl::allocation::AllocationConfig;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
@@ -423,6 +424,11 @@ impl Case {
     }
 
     pub fn config(&self) -> DeviceConfig {
+        self.with_externals().0
+    }
+
+    /// Returns the device, and the program with its scheduler.
+    pub fn with_externals(&self) -> (DeviceConfig, Externals) {
         picking(device_config(&self.overrides), self.picks)
     }
 }

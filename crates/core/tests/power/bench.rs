@@ -140,9 +140,9 @@ fn is_in(state: &str, device: &Device) -> bool {
 impl Bench {
     /// Creates a device and its host. Records their history if `digests` are given.
     pub fn new(case: &Case, mutant: Mutant, digests: Option<&Digests>) -> Bench {
-        let config = case.config();
-        let options = Options { seed: case.seed, verify: true, mutant, ..Options::default() };
-        let mut device = build(config.clone(), options);
+        let (config, externals) = case.with_externals();
+        let options = Options { seed: case.seed, verify: true, externals, mutant, ..Options::default() };
+        let mut device = build(config.clone(), options.clone());
         let mut rng = Rng::new(case.seed, "power/load");
         let through = device.buffer().is_none_or(|buffer| !buffer.writes_back());
         let protected = device.buffer().is_some_and(|buffer| buffer.is_protected() && buffer.writes_back());
@@ -382,7 +382,7 @@ impl Bench {
         let (mut device, report) = loop {
             let cut = (left > 0).then(|| (self.rng.below(12) as usize, self.rng.next_u64()));
             left -= i32::from(left > 0);
-            let recovered = Device::recover_in_memory(self.config.clone(), self.options, flash, cut);
+            let recovered = Device::recover_in_memory(self.config.clone(), self.options.clone(), flash, cut);
             match recovered.map_err(|error| format!("after a power cut: {error}"))? {
                 Ok(recovered) => break recovered,
                 Err(left_over) => {
@@ -439,7 +439,8 @@ impl Bench {
         let recover = |mut flash: MemoryFlash, map: MapMemory| {
             let mut config = self.config.clone();
             config.durability.map = map;
-            Device::recover(config, self.options, &mut flash).map_err(|error| format!("after a power cut: {error}"))
+            Device::recover(config, self.options.clone(), &mut flash)
+                .map_err(|error| format!("after a power cut: {error}"))
         };
         let (with, report) = recover(flash.clone(), durability.map)?;
         let mut unread = flash.clone();

@@ -1,6 +1,7 @@
 //! Random small devices.
 
 use floatgate_core::config::{DeviceConfig, from_toml};
+use floatgate_core::external::Externals;
 use floatgate_core::sim::rng::Rng;
 
 use crate::common::picking::{Picks, picking};
@@ -383,7 +384,8 @@ impl Case {
         }
     }
 
-    pub fn config(&self) -> DeviceConfig {
+    /// Returns the device, and the program with its scheduler.
+    pub fn with_externals(&self) -> (DeviceConfig, Externals) {
         picking(device_config(&self.overrides), self.picks)
     }
 }

@@ -7,14 +7,18 @@
 
 use std::sync::Arc;
 
-use floatgate_core::external::{Cause, ExternalAllocation, ExternalScheduler, ExternalVictim};
+use floatgate_core::external::{Cause, position};
+use floatgate_core::ftl::allocation::{AllocationPolicy, Order, PlaneSet};
+use floatgate_core::ftl::gc::victim::{Index, VictimPolicy};
 use floatgate_core::ftl::space::{Candidates, RegionView};
+use floatgate_core::scheduler::SchedulerPolicy;
+use floatgate_core::sim::id::{BlockId, PlaneId, TransactionId};
 use floatgate_core::sim::time::Time;
 use floatgate_core::work::{Class, LunQueue};
 use pyo3::prelude::*;
 
-use super::call::{fork, missing, python};
-use super::queue::Queue;
+use super::call::{Called, closed_at, missing};
+use super::queue::{Queue, Ranks, queued_at};
 
 /// Chooses among closed blocks: plane, clock, number of blocks, and the columns.
 type ChooseVictim =
@@ -37,20 +41,19 @@ type Pick = unsafe extern "C" fn(
 ) -> i64;
 
 /// A compiled function, and the policy in Python that has it and keeps its code in memory.
+#[derive(Clone)]
 pub struct Compiled {
-    policy: Py<PyAny>,
+    /// The policy.
+    pub called: Called,
     address: usize,
 }
 
 impl Compiled {
     /// Returns the compiled function of a policy, if it has one.
     pub fn of(py: Python<'_>, policy: &Py<PyAny>) -> PyResult<Option<Compiled>> {
-        let address: Option<usize> = policy.call_method0(py, "_address")?.extract(py)?;
-        Ok(address.map(|address| Compiled { policy: policy.clone_ref(py), address }))
-    }
-
-    fn forked(&self) -> Result<Compiled, Cause> {
-        python(|py| Ok(Compiled { policy: fork(py, &self.policy)?, address: self.address }))
+        let called = Called::new(py, policy.clone_ref(py), "_address")?;
+        let address: Option<usize> = called.method.call0(py)?.extract(py)?;
+        Ok(address.map(|address| Compiled { called, address }))
     }
 
     fn function(&self) -> *const () {
@@ -59,14 +62,11 @@ impl Compiled {
 }
 
 /// Compiled victim policy.
+#[derive(Clone)]
 pub struct Victim(pub Compiled);
 
-impl ExternalVictim for Victim {
-    fn reads_columns(&self) -> bool {
-        true
-    }
-
-    fn choose(&mut self, view: &RegionView) -> Result<i64, Cause> {
+impl Victim {
+    fn call(&self, view: &RegionView) -> Result<i64, Cause> {
         let Candidates { columns, first, count } = view.candidates().ok_or_else(missing)?;
         let at = first..first + count;
         let [block, erases] = [&columns.block, &columns.erases].map(|c| c[at.clone()].as_ptr());
@@ -90,50 +90,105 @@ impl ExternalVictim for Victim {
         };
         Ok(chosen)
     }
+}
 
-    fn fork(&self) -> Result<Box<dyn ExternalVictim>, Cause> {
-        Ok(Box::new(Victim(self.0.forked()?)))
+impl VictimPolicy for Victim {
+    fn index(&self) -> Index {
+        Index::Columns
+    }
+
+    fn has_ages(&self) -> bool {
+        true
+    }
+
+    fn choose(&mut self, view: &RegionView) -> Option<BlockId> {
+        let chosen = self.call(view).and_then(|chosen| closed_at(view, chosen));
+        self.0.called.keep(chosen)
+    }
+
+    fn error(&self) -> Option<&Cause> {
+        self.0.called.error()
     }
 }
 
 /// Compiled allocation.
-pub struct Allocation(pub Compiled);
+#[derive(Clone)]
+pub struct Allocation {
+    compiled: Compiled,
+    order: Order,
+    /// Planes of the latest call.
+    planes: Vec<u32>,
+}
 
-impl ExternalAllocation for Allocation {
-    fn choose(&mut self, planes: &[u32]) -> Result<i64, Cause> {
-        // SAFETY: as for victims. The function gets the length of the slice.
-        let chosen = unsafe {
-            let choose = std::mem::transmute::<*const (), ChoosePlane>(self.0.function());
-            choose(planes.len() as u32, planes.as_ptr())
-        };
-        Ok(chosen)
+impl Allocation {
+    /// Creates an allocation, whose order of planes is that of their numbers.
+    pub fn new(compiled: Compiled, order: Order) -> Allocation {
+        Allocation { compiled, planes: Vec::with_capacity(order.len() as usize), order }
+    }
+}
+
+impl AllocationPolicy for Allocation {
+    fn home(&self, _: u32) -> Option<PlaneId> {
+        None
     }
 
-    fn fork(&self) -> Result<Box<dyn ExternalAllocation>, Cause> {
-        Ok(Box::new(Allocation(self.0.forked()?)))
+    fn choose(&mut self, _: u32, candidates: &PlaneSet) -> Option<PlaneId> {
+        self.planes.clear();
+        self.planes.extend(candidates.iter());
+        let planes = &self.planes;
+        // SAFETY: as for victims. The function gets the length of the slice.
+        let chosen = unsafe {
+            let choose = std::mem::transmute::<*const (), ChoosePlane>(self.compiled.function());
+            choose(planes.len() as u32, planes.as_ptr())
+        };
+        let plane = position(chosen, planes.len(), "planes").map(|position| Some(PlaneId(planes[position])));
+        self.compiled.called.keep(plane)
+    }
+
+    fn order(&self) -> &Order {
+        &self.order
+    }
+
+    fn error(&self) -> Option<&Cause> {
+        self.compiled.called.error()
     }
 }
 
 /// Scheduler with a compiled `pick`. Its ranks are in Python.
 pub struct Scheduler {
-    /// The function.
-    pub pick: Compiled,
-    /// See [`ExternalScheduler::reconsiders`].
-    pub reconsiders: bool,
+    pick: Compiled,
+    ranks: Ranks,
     /// The waiting operations in columns.
-    pub queue: Arc<Queue>,
+    queue: Arc<Queue>,
 }
 
-impl ExternalScheduler for Scheduler {
-    fn rank(&mut self, class: Class) -> Result<i64, Cause> {
-        python(|py| self.pick.policy.call_method1(py, "_rank", (class as u8,))?.extract(py))
+impl Scheduler {
+    /// Creates a scheduler.
+    pub fn new(pick: Compiled, ranks: Ranks) -> Scheduler {
+        Scheduler { pick, ranks, queue: Arc::new(Queue::new(64)) }
+    }
+}
+
+impl Clone for Scheduler {
+    fn clone(&self) -> Scheduler {
+        Scheduler::new(self.pick.clone(), self.ranks.clone())
+    }
+}
+
+impl SchedulerPolicy for Scheduler {
+    fn rank(&self, class: Class) -> u8 {
+        self.ranks.ranks[class as usize]
     }
 
     fn reconsiders(&self) -> bool {
-        self.reconsiders
+        self.ranks.reconsiders
     }
 
-    fn pick(&mut self, queue: &LunQueue, now: Time) -> Result<Option<i64>, Cause> {
+    fn picks(&self) -> bool {
+        true
+    }
+
+    fn pick(&mut self, queue: &LunQueue, now: Time) -> Option<TransactionId> {
         if queue.len() > self.queue.capacity() {
             self.queue = Arc::new(Queue::new(queue.len().next_power_of_two()));
         }
@@ -154,11 +209,11 @@ impl ExternalScheduler for Scheduler {
                 rank.as_ptr().cast(),
             )
         };
-        Ok((chosen >= 0).then_some(chosen))
+        let chosen = (chosen >= 0).then(|| queued_at(queue, chosen)).transpose();
+        self.pick.called.keep(chosen)
     }
 
-    fn fork(&self) -> Result<Box<dyn ExternalScheduler>, Cause> {
-        let queue = Arc::new(Queue::new(self.queue.capacity()));
-        Ok(Box::new(Scheduler { pick: self.pick.forked()?, reconsiders: self.reconsiders, queue }))
+    fn error(&self) -> Option<&Cause> {
+        self.pick.called.error()
     }
 }

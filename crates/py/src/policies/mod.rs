@@ -14,23 +14,29 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::external::{
-    Cause, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalMapping, ExternalScheduler,
-    ExternalTrigger, ExternalVictim, ExternalWear, Externals, Placing, Provider, Wanted, Written,
-};
+use floatgate_core::cache::eviction::EvictionPolicy;
+use floatgate_core::cache::eviction::external::no_unit;
+use floatgate_core::external::{Built, Cause, Externals, Provider, Wanted, invalid, position};
+use floatgate_core::ftl::allocation::{AllocationPolicy, Order, PlaneSet};
+use floatgate_core::ftl::gc::trigger::TriggerPolicy;
+use floatgate_core::ftl::gc::victim::{Index, VictimPolicy};
+use floatgate_core::ftl::gc::wear::{Needs, WearPolicy};
 use floatgate_core::ftl::space::{BlockView, Candidates, Columns, RegionView};
-use floatgate_core::sim::id::BlockId;
+use floatgate_core::ftl::temperature::TemperaturePolicy;
+use floatgate_core::ftl::temperature::written::Written;
+use floatgate_core::scheduler::SchedulerPolicy;
+use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, TransactionId};
 use floatgate_core::sim::time::Time;
 use floatgate_core::work::{Class, LunQueue};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use call::{fork, missing, python};
+use call::{Called, closed_at, missing, python};
 pub use columns::Column;
 use columns::{array, from_package, times};
 use compiled::Compiled;
+use queue::{Ranks, queued_at};
 
 /// Policies of a device: those in Python, and those of the extension module.
 pub struct Policies {
@@ -57,96 +63,33 @@ impl Policies {
 }
 
 impl Provider for Policies {
-    fn victim(&self, wanted: Wanted) -> Result<Box<dyn ExternalVictim>, Cause> {
+    /// Builds a policy in Python. A mapping scheme moves data, and cannot be written in Python.
+    fn build(&self, wanted: Wanted) -> Result<Built, Cause> {
         if let Some(other) = self.other(wanted) {
-            return other.victim(wanted);
+            return other.build(wanted);
+        }
+        if wanted.path == "mapping.scheme" {
+            return Err(wanted.unknown());
         }
         python(|py| {
             let policy = self.make(py, wanted)?;
-            Ok(match Compiled::of(py, &policy)? {
-                Some(compiled) => Box::new(compiled::Victim(compiled)) as Box<dyn ExternalVictim>,
-                None => Box::new(Victim::new(py, policy)?),
-            })
-        })
-    }
-
-    fn trigger(&self, wanted: Wanted) -> Result<Box<dyn ExternalTrigger>, Cause> {
-        if let Some(other) = self.other(wanted) {
-            return other.trigger(wanted);
-        }
-        python(|py| Ok(Box::new(Trigger(self.make(py, wanted)?)) as Box<dyn ExternalTrigger>))
-    }
-
-    fn wear(&self, wanted: Wanted) -> Result<Box<dyn ExternalWear>, Cause> {
-        if let Some(other) = self.other(wanted) {
-            return other.wear(wanted);
-        }
-        python(|py| {
-            let policy = self.make(py, wanted)?;
-            let (picks, refuses, migrates) = policy.call_method0(py, "_does")?.extract(py)?;
-            Ok(Box::new(Wear { policy, picks, refuses, migrates }) as Box<dyn ExternalWear>)
-        })
-    }
-
-    fn allocation(&self, wanted: Wanted, pages: u32) -> Result<Placing, Cause> {
-        if let Some(other) = self.other(wanted) {
-            return other.allocation(wanted, pages);
-        }
-        python(|py| {
-            let policy = self.make(py, wanted)?;
-            if !policy.getattr(py, "_is_static")?.extract::<bool>(py)? {
-                return Ok(Placing::Choice(match Compiled::of(py, &policy)? {
-                    Some(compiled) => Box::new(compiled::Allocation(compiled)),
-                    None => Box::new(Allocation::new(py, policy)?),
-                }));
-            }
-            let table = policy.call_method1(py, "_table", (pages,))?;
-            let bytes = table.bind(py).cast::<PyBytes>()?.as_bytes().chunks_exact(4);
-            Ok(Placing::Table(
-                bytes.map(|plane| u32::from_ne_bytes([plane[0], plane[1], plane[2], plane[3]])).collect(),
-            ))
-        })
-    }
-
-    fn classifier(&self, wanted: Wanted) -> Result<Box<dyn ExternalClassifier>, Cause> {
-        if let Some(other) = self.other(wanted) {
-            return other.classifier(wanted);
-        }
-        python(|py| Ok(Box::new(Classifier(self.make(py, wanted)?)) as Box<dyn ExternalClassifier>))
-    }
-
-    fn eviction(&self, wanted: Wanted, entries: u32) -> Result<Box<dyn ExternalEviction>, Cause> {
-        if let Some(other) = self.other(wanted) {
-            return other.eviction(wanted, entries);
-        }
-        python(|py| {
-            let units = Units(Mutex::new(Table { clock: 0, units: vec![None; entries as usize] }));
-            let eviction = Eviction::new(py, self.make(py, wanted)?, Py::new(py, units)?)?;
-            Ok(Box::new(eviction) as Box<dyn ExternalEviction>)
-        })
-    }
-
-    /// A mapping scheme moves data, and cannot be written in Python.
-    fn mapping(&self, wanted: Wanted, device: &DeviceConfig) -> Result<Box<dyn ExternalMapping>, Cause> {
-        match self.other(wanted) {
-            Some(other) => other.mapping(wanted, device),
-            None => Err(wanted.unknown()),
-        }
-    }
-
-    fn scheduler(&self, wanted: Wanted) -> Result<Box<dyn ExternalScheduler>, Cause> {
-        if let Some(other) = self.other(wanted) {
-            return other.scheduler(wanted);
-        }
-        python(|py| {
-            let policy = self.make(py, wanted)?;
-            let (picks, reconsiders) = policy.call_method0(py, "_picks")?.extract(py)?;
-            Ok(match Compiled::of(py, &policy)? {
-                Some(pick) => {
-                    let queue = Arc::new(queue::Queue::new(64));
-                    Box::new(compiled::Scheduler { pick, reconsiders, queue }) as Box<dyn ExternalScheduler>
+            Ok(match wanted.path {
+                "gc.victim" => match Compiled::of(py, &policy)? {
+                    Some(compiled) => Built::new::<dyn VictimPolicy>(compiled::Victim(compiled)),
+                    None => Built::new::<dyn VictimPolicy>(Victim::new(Called::new(py, policy, "choose")?)),
+                },
+                "gc.trigger" => Built::new::<dyn TriggerPolicy>(Trigger(Called::new(py, policy, "_wants")?)),
+                "gc.wear" => Built::new::<dyn WearPolicy>(Wear::new(py, policy)?),
+                "allocation" => allocation(py, policy, wanted)?,
+                "temperature" => {
+                    let classes = wanted.device.temperature.classes();
+                    let called = Called::new(py, policy, "_classify")?;
+                    Built::new::<dyn TemperaturePolicy>(Classifier { called, classes })
                 }
-                None => Box::new(Scheduler::new(py, policy, picks, reconsiders)?),
+                "buffer.eviction" => {
+                    Built::new::<dyn EvictionPolicy>(Eviction::new(py, policy, wanted.device.buffer_units())?)
+                }
+                _ => scheduler(py, policy)?,
             })
         })
     }
@@ -187,10 +130,9 @@ fn one_block<'py>(py: Python<'py>, view: &RegionView, block: BlockId) -> PyResul
     })
 }
 
-/// Victim policy, with its bound method `choose`.
+/// Victim policy.
 struct Victim {
-    policy: Py<PyAny>,
-    choose: Py<PyAny>,
+    called: Called,
     seen: Option<Seen>,
 }
 
@@ -204,9 +146,8 @@ struct Seen {
 const MAX_VIEWS: usize = 1 << 14;
 
 impl Victim {
-    fn new(py: Python<'_>, policy: Py<PyAny>) -> PyResult<Victim> {
-        let choose = policy.getattr(py, "choose")?;
-        Ok(Victim { policy, choose, seen: None })
+    fn new(called: Called) -> Victim {
+        Victim { called, seen: None }
     }
 
     /// Returns a view of the closed blocks of a region.
@@ -236,33 +177,51 @@ impl Victim {
     }
 }
 
-impl ExternalVictim for Victim {
-    fn reads_columns(&self) -> bool {
-        true
-    }
-
-    fn choose(&mut self, view: &RegionView) -> Result<i64, Cause> {
-        let candidates = view.candidates().ok_or_else(missing)?;
-        python(|py| {
-            let blocks = self.view(py, candidates)?;
-            self.choose.call1(py, (view.plane().0, blocks, view.clock()))?.extract(py)
-        })
-    }
-
-    fn fork(&self) -> Result<Box<dyn ExternalVictim>, Cause> {
-        python(|py| Ok(Box::new(Victim::new(py, fork(py, &self.policy)?)?) as Box<dyn ExternalVictim>))
+impl Clone for Victim {
+    fn clone(&self) -> Victim {
+        Victim::new(self.called.clone())
     }
 }
 
-struct Trigger(Py<PyAny>);
-
-impl ExternalTrigger for Trigger {
-    fn wants(&mut self, view: &RegionView) -> Result<bool, Cause> {
-        python(|py| self.0.call_method1(py, "_wants", (region(py, view)?,))?.extract(py))
+impl VictimPolicy for Victim {
+    fn index(&self) -> Index {
+        Index::Columns
     }
 
-    fn fork(&self) -> Result<Box<dyn ExternalTrigger>, Cause> {
-        python(|py| Ok(Box::new(Trigger(fork(py, &self.0)?)) as Box<dyn ExternalTrigger>))
+    fn has_ages(&self) -> bool {
+        true
+    }
+
+    fn choose(&mut self, view: &RegionView) -> Option<BlockId> {
+        let chosen = view.candidates().ok_or_else(missing).and_then(|candidates| {
+            python(|py| {
+                let blocks = self.view(py, candidates)?;
+                self.called.method.call1(py, (view.plane().0, blocks, view.clock()))?.extract(py)
+            })
+        });
+        self.called.keep(chosen.and_then(|chosen| closed_at(view, chosen)))
+    }
+
+    fn error(&self) -> Option<&Cause> {
+        self.called.error()
+    }
+}
+
+#[derive(Clone)]
+struct Trigger(Called);
+
+impl TriggerPolicy for Trigger {
+    fn wants(&mut self, view: &RegionView) -> bool {
+        let wants = python(|py| self.0.method.call1(py, (region(py, view)?,))?.extract(py));
+        self.0.keep(wants)
+    }
+
+    fn has_ages(&self) -> bool {
+        true
+    }
+
+    fn error(&self) -> Option<&Cause> {
+        self.0.error()
     }
 }
 
@@ -275,8 +234,9 @@ fn region<'py>(py: Python<'py>, view: &RegionView) -> PyResult<Plane<'py>> {
 }
 
 /// Wear-leveling policy, with the methods that it overrides. The other methods are not called.
+#[derive(Clone)]
 struct Wear {
-    policy: Py<PyAny>,
+    called: Called,
     picks: bool,
     refuses: bool,
     migrates: bool,
@@ -285,69 +245,135 @@ struct Wear {
 /// Number of bytes per free block. `floatgate.policies` uses the same layout.
 const FREE: usize = 8;
 
-impl ExternalWear for Wear {
-    fn pick_free(&mut self, view: &RegionView, oldest: &[BlockId]) -> Result<i64, Cause> {
-        if !self.picks {
-            return Ok(0);
-        }
-        python(|py| {
+impl Wear {
+    fn new(py: Python<'_>, policy: Py<PyAny>) -> PyResult<Wear> {
+        let (picks, refuses, migrates) = policy.call_method0(py, "_does")?.extract(py)?;
+        Ok(Wear { called: Called::new(py, policy, "_pick_free")?, picks, refuses, migrates })
+    }
+}
+
+impl WearPolicy for Wear {
+    fn needs(&self) -> Needs {
+        Needs { picks: self.picks, ages: true, ..Needs::default() }
+    }
+
+    fn pick_free(&mut self, view: &RegionView, oldest: &[BlockId]) -> usize {
+        let chosen = python(|py| {
             let free = PyBytes::new_with(py, oldest.len() * FREE, |bytes| {
                 for (row, &block) in bytes.chunks_exact_mut(FREE).zip(oldest) {
                     write(row, &[&block.0.to_ne_bytes(), &view.block(block).erases.to_ne_bytes()]);
                 }
                 Ok(())
             })?;
-            self.policy.call_method1(py, "_pick_free", (region(py, view)?, free))?.extract(py)
-        })
+            self.called.method.call1(py, (region(py, view)?, free))?.extract(py)
+        });
+        self.called.keep(chosen.and_then(|chosen| position(chosen, oldest.len(), "free blocks")))
     }
 
-    fn allows(&mut self, view: &RegionView, victim: BlockId) -> Result<bool, Cause> {
+    fn allows(&mut self, view: &RegionView, victim: BlockId) -> bool {
         if !self.refuses {
-            return Ok(true);
+            return true;
         }
-        python(|py| {
+        let allows = python(|py| {
             let seen = (region(py, view)?, one_block(py, view, victim)?);
-            self.policy.call_method1(py, "_allows", seen)?.extract(py)
-        })
+            self.called.policy.call_method1(py, "_allows", seen)?.extract(py)
+        });
+        self.called.keep(allows)
     }
 
-    fn erased(&mut self, view: &RegionView, block: BlockId) -> Result<Option<BlockId>, Cause> {
+    fn erased(&mut self, view: &RegionView, block: BlockId) -> Option<BlockId> {
         if !self.migrates {
-            return Ok(None);
+            return None;
         }
-        let chosen: Option<u32> = python(|py| {
+        let chosen = python(|py| {
             let seen = (region(py, view)?, one_block(py, view, block)?);
-            self.policy.call_method1(py, "_erased", seen)?.extract(py)
-        })?;
-        Ok(chosen.map(BlockId))
+            self.called.policy.call_method1(py, "_erased", seen)?.extract::<Option<u32>>(py)
+        });
+        self.called.keep(chosen).map(BlockId)
     }
 
-    fn fork(&self) -> Result<Box<dyn ExternalWear>, Cause> {
-        let Wear { picks, refuses, migrates, .. } = *self;
-        python(|py| {
-            let policy = fork(py, &self.policy)?;
-            Ok(Box::new(Wear { policy, picks, refuses, migrates }) as Box<dyn ExternalWear>)
-        })
+    fn error(&self) -> Option<&Cause> {
+        self.called.error()
     }
 }
 
-struct Classifier(Py<PyAny>);
+#[derive(Clone)]
+struct Classifier {
+    called: Called,
+    classes: u32,
+}
 
-impl ExternalClassifier for Classifier {
-    fn classify(&mut self, written: Written) -> Result<i64, Cause> {
+impl TemperaturePolicy for Classifier {
+    fn classify(&mut self, written: Written) -> u8 {
         let Written { lpn, sectors, stream, placement, again, clock } = written;
-        python(|py| self.0.call_method1(py, "_classify", (lpn, sectors, stream, placement, again, clock))?.extract(py))
+        let seen = (lpn, sectors, stream, placement, again, clock);
+        let class = python(|py| self.called.method.call1(py, seen)?.extract(py));
+        let class = class.and_then(|class| position(class, self.classes as usize, "classes"));
+        self.called.keep(class) as u8
     }
 
-    fn fork(&self) -> Result<Box<dyn ExternalClassifier>, Cause> {
-        python(|py| Ok(Box::new(Classifier(fork(py, &self.0)?)) as Box<dyn ExternalClassifier>))
+    fn error(&self) -> Option<&Cause> {
+        self.called.error()
     }
 }
 
-/// Allocation, with its bound method `choose`.
+/// Builds an allocation.
+fn allocation(py: Python<'_>, policy: Py<PyAny>, wanted: Wanted) -> PyResult<Built> {
+    if policy.getattr(py, "_is_static")?.extract(py)? {
+        return Ok(Built::new::<dyn AllocationPolicy>(Planes::new(py, policy, wanted)?));
+    }
+    let order = Order::by_number(wanted.device);
+    Ok(match Compiled::of(py, &policy)? {
+        Some(compiled) => Built::new::<dyn AllocationPolicy>(compiled::Allocation::new(compiled, order)),
+        None => Built::new::<dyn AllocationPolicy>(Allocation::new(Called::new(py, policy, "choose")?, order)),
+    })
+}
+
+/// Allocation by a table of planes.
+#[derive(Clone)]
+struct Planes {
+    called: Called,
+    /// Indexed by page.
+    table: Vec<u32>,
+    order: Order,
+}
+
+impl Planes {
+    fn new(py: Python<'_>, policy: Py<PyAny>, wanted: Wanted) -> PyResult<Planes> {
+        let mut called = Called::new(py, policy, "_table")?;
+        let pages = wanted.device.stripes();
+        let table = called.method.call1(py, (pages,))?;
+        let bytes = table.bind(py).cast::<PyBytes>()?.as_bytes().chunks_exact(4);
+        let table: Vec<u32> = bytes.map(|plane| u32::from_ne_bytes([plane[0], plane[1], plane[2], plane[3]])).collect();
+        if table.len() != pages as usize {
+            called.keep::<()>(Err(invalid(format!("gave {} planes for {pages} pages", table.len()))));
+        }
+        Ok(Planes { called, table, order: Order::by_number(wanted.device) })
+    }
+}
+
+impl AllocationPolicy for Planes {
+    fn home(&self, stripe: u32) -> Option<PlaneId> {
+        self.table.get(stripe as usize).copied().map(PlaneId)
+    }
+
+    fn choose(&mut self, _: u32, candidates: &PlaneSet) -> Option<PlaneId> {
+        candidates.next_from(0).map(PlaneId)
+    }
+
+    fn order(&self) -> &Order {
+        &self.order
+    }
+
+    fn error(&self) -> Option<&Cause> {
+        self.called.error()
+    }
+}
+
+/// Allocation among idle planes.
 struct Allocation {
-    policy: Py<PyAny>,
-    choose: Py<PyAny>,
+    called: Called,
+    order: Order,
     /// Planes of the latest call.
     planes: Arc<Vec<AtomicU32>>,
     /// Arrays of the first planes. Indexed by their number.
@@ -355,81 +381,109 @@ struct Allocation {
 }
 
 impl Allocation {
-    fn new(py: Python<'_>, policy: Py<PyAny>) -> PyResult<Allocation> {
-        let choose = policy.getattr(py, "choose")?;
-        Ok(Allocation { policy, choose, planes: Arc::default(), views: Vec::new() })
+    fn new(called: Called, order: Order) -> Allocation {
+        let rows = order.len() as usize;
+        Allocation {
+            called,
+            order,
+            planes: Arc::new((0..rows).map(|_| AtomicU32::new(0)).collect()),
+            views: (0..=rows).map(|_| None).collect(),
+        }
     }
 
-    /// Returns an array of the planes.
-    fn view(&mut self, py: Python<'_>, planes: &[u32]) -> PyResult<&Py<PyAny>> {
-        let count = planes.len();
-        if count > self.planes.len() {
-            self.planes = Arc::new((0..count.next_power_of_two()).map(|_| AtomicU32::new(0)).collect());
-            self.views = (0..=self.planes.len()).map(|_| None).collect();
-        }
-        self.planes.iter().zip(planes).for_each(|(row, plane)| row.store(*plane, Relaxed));
+    /// Returns an array of the candidates, whose positions are the numbers of their planes.
+    fn view(&mut self, py: Python<'_>, candidates: &PlaneSet) -> PyResult<(&Py<PyAny>, usize)> {
+        let count = self.planes.iter().zip(candidates.iter()).map(|(row, plane)| row.store(plane, Relaxed)).count();
         let view = &mut self.views[count];
         if view.is_none() {
             *view = Some(array(py, &self.planes, &self.planes[..count])?.unbind());
         }
-        Ok(view.as_ref().unwrap_or_else(|| unreachable!("it was made")))
+        Ok((view.as_ref().unwrap_or_else(|| unreachable!("it was made")), count))
     }
 }
 
-impl ExternalAllocation for Allocation {
-    fn choose(&mut self, planes: &[u32]) -> Result<i64, Cause> {
-        python(|py| {
-            let planes = self.view(py, planes)?.clone_ref(py);
-            self.choose.call1(py, (planes,))?.extract(py)
-        })
-    }
-
-    fn fork(&self) -> Result<Box<dyn ExternalAllocation>, Cause> {
-        python(|py| Ok(Box::new(Allocation::new(py, fork(py, &self.policy)?)?) as Box<dyn ExternalAllocation>))
+impl Clone for Allocation {
+    fn clone(&self) -> Allocation {
+        Allocation::new(self.called.clone(), self.order.clone())
     }
 }
 
-/// Scheduler, with the methods that it overrides.
+impl AllocationPolicy for Allocation {
+    fn home(&self, _: u32) -> Option<PlaneId> {
+        None
+    }
+
+    fn choose(&mut self, _: u32, candidates: &PlaneSet) -> Option<PlaneId> {
+        let chosen = python(|py| {
+            let (planes, count) = self.view(py, candidates)?;
+            let planes = planes.clone_ref(py);
+            Ok((self.called.method.call1(py, (planes,))?.extract(py)?, count))
+        });
+        let position = chosen.and_then(|(chosen, count)| position(chosen, count, "planes"));
+        let plane = position.map(|position| Some(PlaneId(self.planes[position].load(Relaxed))));
+        self.called.keep(plane)
+    }
+
+    fn order(&self) -> &Order {
+        &self.order
+    }
+
+    fn error(&self) -> Option<&Cause> {
+        self.called.error()
+    }
+}
+
+/// Builds a scheduler.
+fn scheduler(py: Python<'_>, policy: Py<PyAny>) -> PyResult<Built> {
+    let compiled = Compiled::of(py, &policy)?;
+    let mut called = Called::new(py, policy, "pick")?;
+    let ranks = Ranks::new(py, &mut called)?;
+    Ok(match compiled {
+        Some(mut pick) => {
+            pick.called = called;
+            Built::new::<dyn SchedulerPolicy>(compiled::Scheduler::new(pick, ranks))
+        }
+        None => Built::new::<dyn SchedulerPolicy>(Scheduler { called, ranks, views: queue::Views::new() }),
+    })
+}
+
+/// Scheduler that chooses in Python.
 struct Scheduler {
-    policy: Py<PyAny>,
-    pick: Py<PyAny>,
-    picks: bool,
-    reconsiders: bool,
+    called: Called,
+    ranks: Ranks,
     views: queue::Views,
 }
 
-impl Scheduler {
-    fn new(py: Python<'_>, policy: Py<PyAny>, picks: bool, reconsiders: bool) -> PyResult<Scheduler> {
-        let pick = policy.getattr(py, "pick")?;
-        Ok(Scheduler { policy, pick, picks, reconsiders, views: queue::Views::new() })
+impl Clone for Scheduler {
+    fn clone(&self) -> Scheduler {
+        Scheduler { called: self.called.clone(), ranks: self.ranks.clone(), views: queue::Views::new() }
     }
 }
 
-impl ExternalScheduler for Scheduler {
-    fn rank(&mut self, class: Class) -> Result<i64, Cause> {
-        python(|py| self.policy.call_method1(py, "_rank", (class as u8,))?.extract(py))
+impl SchedulerPolicy for Scheduler {
+    fn rank(&self, class: Class) -> u8 {
+        self.ranks.ranks[class as usize]
     }
 
     fn reconsiders(&self) -> bool {
-        self.reconsiders
+        self.ranks.reconsiders
     }
 
     fn picks(&self) -> bool {
-        self.picks
+        self.ranks.picks
     }
 
-    fn pick(&mut self, queue: &LunQueue, now: Time) -> Result<Option<i64>, Cause> {
-        python(|py| {
+    fn pick(&mut self, queue: &LunQueue, now: Time) -> Option<TransactionId> {
+        let chosen = python(|py| {
             let queue = self.views.of(py, queue)?.clone_ref(py);
-            self.pick.call1(py, (queue, now.0))?.extract(py)
-        })
+            self.called.method.call1(py, (queue, now.0))?.extract::<Option<i64>>(py)
+        });
+        let chosen = chosen.and_then(|chosen| chosen.map(|chosen| queued_at(queue, chosen)).transpose());
+        self.called.keep(chosen)
     }
 
-    fn fork(&self) -> Result<Box<dyn ExternalScheduler>, Cause> {
-        python(|py| {
-            let policy = fork(py, &self.policy)?;
-            Ok(Box::new(Scheduler::new(py, policy, self.picks, self.reconsiders)?) as Box<dyn ExternalScheduler>)
-        })
+    fn error(&self) -> Option<&Cause> {
+        self.called.error()
     }
 }
 
@@ -510,70 +564,95 @@ impl Units {
 
 /// Eviction policy, with the notifications that it wants.
 struct Eviction {
-    policy: Py<PyAny>,
+    called: Called,
     units: Py<Units>,
-    insert: bool,
-    access: bool,
-    clean: bool,
-    remove: bool,
+    /// True for each of `on_insert`, `on_access`, `on_clean` and `on_remove` that the policy overrides.
+    wants: [bool; 4],
 }
 
 impl Eviction {
-    fn new(py: Python<'_>, policy: Py<PyAny>, units: Py<Units>) -> PyResult<Eviction> {
-        policy.setattr(py, "_units", units.clone_ref(py))?;
-        let (insert, access, clean, remove) = policy.call_method0(py, "_hooks")?.extract(py)?;
-        Ok(Eviction { policy, units, insert, access, clean, remove })
+    fn new(py: Python<'_>, policy: Py<PyAny>, entries: u32) -> PyResult<Eviction> {
+        let table = Table { clock: 0, units: vec![None; entries as usize] };
+        let called = Called::new(py, policy, "_choose")?;
+        let units = Eviction::share(py, &called, table)?;
+        let wants = called.policy.call_method0(py, "_hooks")?.extract(py)?;
+        Ok(Eviction { called, units, wants })
+    }
+
+    /// Gives a policy access to the units in the buffer.
+    fn share(py: Python<'_>, called: &Called, table: Table) -> PyResult<Py<Units>> {
+        let units = Py::new(py, Units(Mutex::new(table)))?;
+        called.policy.setattr(py, "_units", units.clone_ref(py))?;
+        Ok(units)
     }
 
     /// Notifies the policy of a change, if it wants this notification.
-    fn notify<'py, A>(&self, wanted: bool, method: &str, arguments: A) -> Result<(), Cause>
+    fn notify<A>(&mut self, wanted: bool, method: &str, arguments: A)
     where
         A: for<'a> pyo3::call::PyCallArgs<'a>,
     {
-        if wanted { python(|py| self.policy.call_method1(py, method, arguments).map(|_| ())) } else { Ok(()) }
+        if wanted {
+            let called = python(|py| self.called.policy.call_method1(py, method, arguments).map(|_| ()));
+            self.called.keep(called);
+        }
     }
 }
 
-impl ExternalEviction for Eviction {
-    fn on_insert(&mut self, entry: u32, lpn: u32, dirty: bool, read: bool) -> Result<(), Cause> {
-        self.units.get().table().insert(entry, lpn, dirty, read);
-        self.notify(self.insert, "on_insert", (entry, lpn, dirty, read))
+impl Clone for Eviction {
+    fn clone(&self) -> Eviction {
+        let table = self.units.get().table().clone();
+        let mut called = self.called.clone();
+        // The copy of a policy that could not be copied is the same policy, and keeps its units.
+        let shared = if called.error().is_some() {
+            None
+        } else {
+            let shared = python(|py| Eviction::share(py, &called, table).map(Some));
+            called.keep(shared)
+        };
+        let units = shared.unwrap_or_else(|| Python::attach(|py| self.units.clone_ref(py)));
+        Eviction { called, units, wants: self.wants }
+    }
+}
+
+impl EvictionPolicy for Eviction {
+    fn on_insert(&mut self, entry: u32, lpn: Lpn, dirty: bool, read: bool) {
+        self.units.get().table().insert(entry, lpn.0, dirty, read);
+        self.notify(self.wants[0], "on_insert", (entry, lpn.0, dirty, read));
     }
 
-    fn on_access(&mut self, entry: u32, write: bool, dirty: bool) -> Result<(), Cause> {
+    fn on_access(&mut self, entry: u32, write: bool, dirty: bool) {
         self.units.get().table().access(entry, write, dirty);
-        self.notify(self.access, "on_access", (entry, write, dirty))
+        self.notify(self.wants[1], "on_access", (entry, write, dirty));
     }
 
-    fn on_clean(&mut self, entry: u32) -> Result<(), Cause> {
+    fn on_clean(&mut self, entry: u32) {
         if let Some(unit) = &mut self.units.get().table().units[entry as usize] {
             unit.dirty = false;
         }
-        self.notify(self.clean, "on_clean", (entry,))
+        self.notify(self.wants[2], "on_clean", (entry,));
     }
 
-    fn on_remove(&mut self, entry: u32) -> Result<(), Cause> {
+    fn on_remove(&mut self, entry: u32) {
         self.units.get().table().units[entry as usize] = None;
-        self.notify(self.remove, "on_remove", (entry,))
+        self.notify(self.wants[3], "on_remove", (entry,));
     }
 
-    fn choose(&mut self, chosen: &mut Vec<i64>) -> Result<(), Cause> {
-        *chosen = python(|py| self.policy.call_method0(py, "_choose")?.extract(py))?;
+    fn take(&mut self, victims: &mut Vec<u32>) {
+        let chosen: Result<Vec<i64>, Cause> = python(|py| self.called.method.call0(py)?.extract(py));
         let mut table = self.units.get().table();
-        for &entry in &*chosen {
-            // The simulator refuses invalid entries.
-            if let Some(unit) = usize::try_from(entry).ok().and_then(|entry| table.units.get_mut(entry)) {
-                *unit = None;
-            }
-        }
-        Ok(())
+        let mut take = |entry: i64| {
+            let number = u32::try_from(entry).ok().filter(|&number| (number as usize) < table.units.len());
+            let number = number.ok_or_else(|| no_unit(entry, table.units.len()))?;
+            table.units[number as usize] = None;
+            victims.push(number);
+            Ok(())
+        };
+        let taken = chosen.and_then(|chosen| chosen.into_iter().try_for_each(&mut take));
+        drop(table);
+        self.called.keep(taken);
     }
 
-    fn fork(&self) -> Result<Box<dyn ExternalEviction>, Cause> {
-        let table = self.units.get().table().clone();
-        python(|py| {
-            let units = Py::new(py, Units(Mutex::new(table)))?;
-            Ok(Box::new(Eviction::new(py, fork(py, &self.policy)?, units)?) as Box<dyn ExternalEviction>)
-        })
+    fn error(&self) -> Option<&Cause> {
+        self.called.error()
     }
 }

@@ -3,11 +3,43 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use floatgate_core::sim::id::PlaneId;
-use floatgate_core::work::LunQueue;
+use floatgate_core::external::{Cause, position};
+use floatgate_core::scheduler::external::check_rank;
+use floatgate_core::sim::id::{PlaneId, TransactionId};
+use floatgate_core::work::{Class, LunQueue};
 use pyo3::prelude::*;
 
+use super::call::Called;
 use super::columns::{array, from_package, times};
+
+/// Ranks of a scheduler, and the operations among which it chooses.
+#[derive(Clone)]
+pub struct Ranks {
+    /// Indexed by class.
+    pub ranks: [u8; Class::COUNT],
+    /// True if the policy picks operations.
+    pub picks: bool,
+    /// See `SchedulerPolicy::reconsiders`.
+    pub reconsiders: bool,
+}
+
+impl Ranks {
+    /// Reads the ranks of a policy.
+    pub fn new(py: Python<'_>, called: &mut Called) -> PyResult<Ranks> {
+        let (picks, reconsiders) = called.policy.call_method0(py, "_picks")?.extract(py)?;
+        let mut ranks = [0; Class::COUNT];
+        for (class, rank) in Class::ALL.into_iter().zip(&mut ranks) {
+            let given = called.policy.call_method1(py, "_rank", (class as u8,))?.extract(py)?;
+            *rank = called.keep(check_rank(class, given));
+        }
+        Ok(Ranks { ranks, picks, reconsiders })
+    }
+}
+
+/// Returns the operation at a position of a queue that a policy has chosen.
+pub fn queued_at(queue: &LunQueue, chosen: i64) -> Result<TransactionId, Cause> {
+    position(chosen, queue.len(), "waiting operations").map(|position| queue.as_slice()[position].id)
+}
 
 /// Waiting operations, by position in the queue. `floatgate.policies` describes the columns.
 pub struct Queue {

@@ -237,7 +237,7 @@ impl OpenedArray {
         let was_synced = self.note.is_some_and(|note| note.is_synced);
         let note = Note::of(&config);
         let layout = config.layout();
-        let mut members = Members { stores, options, layout, folder: self.folder, note };
+        let mut members = Members { stores, options: options.clone(), layout, folder: self.folder, note };
         members.write_note(false)?;
         let mut array = SsdArray::of_members(config, options, devices);
         array.attach(Box::new(members));
@@ -385,7 +385,7 @@ impl Members {
             return Err(ImageError::Array("the array has no images".to_owned()));
         };
         let (mut devices, mut all) = (Vec::new(), Vec::new());
-        let options = members.options;
+        let options = members.options.clone();
         for (number, (store, config)) in members.stores.iter_mut().zip(configs).enumerate() {
             let seed = seed.wrapping_add((number as u64) << 32);
             let cycled = store.power_cycle(config, member_options(&options, number), seed);

@@ -4,7 +4,7 @@ mod by_block;
 pub mod external;
 
 use crate::cache::list::NONE;
-use crate::external::Fault;
+use crate::external::Cause;
 use crate::policy_family;
 use crate::sim::id::Lpn;
 
@@ -45,8 +45,8 @@ pub trait EvictionPolicy {
         None
     }
 
-    /// Returns the fault of a policy that came with another program.
-    fn fault(&self) -> Option<&Fault> {
+    /// Returns the error of an external policy that has failed. The policy is not called again.
+    fn error(&self) -> Option<&Cause> {
         None
     }
 }
@@ -111,7 +111,7 @@ mod test {
     pub fn play(eviction: &str, steps: &[Step]) -> Vec<Vec<u32>> {
         let device = device(eviction);
         let config: &EvictionConfig = &device.buffer.as_ref().unwrap().eviction;
-        let mut policy = config.build(&device, 1).unwrap();
+        let mut policy = config.build(&device, 1, &Default::default()).unwrap();
         let mut there: Vec<Option<u32>> = vec![None; device.buffer_units() as usize];
         let mut taken = Vec::new();
         let entry_of = |there: &[Option<u32>], unit| there.iter().position(|held| *held == Some(unit));

@@ -2,67 +2,86 @@
 
 use std::sync::Arc;
 
-use super::{AllocationPolicy, Level, LevelOrder, Order, PlaneSet};
+use super::{AllocationPolicy, Order, PlaneSet};
 use crate::config::DeviceConfig;
-pub use crate::external::{EXTERNAL, ExternalConfig as Config};
-use crate::external::{ExternalAllocation, Fault, Guard, Placing, Wanted};
+pub use crate::config::external::{EXTERNAL, ExternalConfig as Config};
+use crate::external::{Externals, Fault, Guard, Wanted, outside_policies};
 use crate::sim::id::PlaneId;
 use crate::state::{Reader, StateError, Writer};
 
-/// Takes planes from a table that an external policy has built once, or from its choices among idle planes. After a
-/// failure, planes take turns in the order of their numbers.
+outside_policies!(AllocationPolicy);
+
+/// Takes planes from a table of the fixed planes of an external policy, or from its choices among idle planes. After a
+/// failure, planes take turns in the policy's order.
 #[derive(Clone, Debug)]
 pub struct External {
-    guard: Guard<dyn ExternalAllocation>,
+    guard: Guard<dyn AllocationPolicy>,
+    /// Fixed planes. Indexed by stripe.
     table: Option<Arc<[u32]>>,
-    /// Order in which the position of a plane is its number.
     order: Order,
-    seen: Vec<u32>,
+    by_erases: bool,
     turn: u32,
 }
 
 impl External {
     /// Builds the policy.
-    pub fn new(config: &Config, device: &DeviceConfig, seed: u64) -> Result<External, String> {
-        let wanted = Wanted { path: "allocation", config, seed };
-        let pages = device.logical_units().div_ceil(u64::from(device.units_per_page())) as u32;
-        let (made, table) = match device.makers.provider(wanted)?.allocation(wanted, pages) {
-            Ok(Placing::Choice(policy)) => (Some(Ok(policy)), None),
-            Ok(Placing::Table(table)) => (None, Some(table)),
-            Err(cause) => (Some(Err(cause)), None),
-        };
-        let mut guard = made.map_or_else(|| Guard::none(wanted), |made| Guard::new(wanted, made));
-        let planes = device.total_planes();
-        let table = table.map(|table| match check(&table, device, pages) {
-            Ok(()) => table,
-            Err(what) => {
-                guard.refuse(what);
-                (0..pages).map(|page| page % planes).collect()
+    pub fn new(config: &Config, device: &DeviceConfig, seed: u64, externals: &Externals) -> Result<External, String> {
+        let wanted = Wanted { path: "allocation", config, device, seed };
+        let mut guard = Guard::<dyn AllocationPolicy>::new(externals, wanted)?;
+        let (mut table, mut problem) = (None, None);
+        if let Some(policy) = guard.policy() {
+            if policy.pools() != 1 {
+                problem = Some(format!("has {} pools: an external allocation has one", policy.pools()));
+            } else if policy.home(0).is_some() {
+                let stripes = device.stripes();
+                let checked = homes(policy, device, stripes);
+                problem = checked.as_ref().err().cloned();
+                let instead = || (0..stripes).map(|stripe| stripe % device.total_planes()).collect();
+                table = Some(checked.unwrap_or_else(|_| instead()));
             }
-        });
-        Ok(External {
-            guard,
-            table: table.map(Arc::from),
-            order: Order::new(device, LevelOrder([Level::Plane, Level::Die, Level::Chip, Level::Channel])),
-            seen: Vec::with_capacity(planes as usize),
-            turn: 0,
-        })
+        }
+        let order = guard.policy().map(|policy| policy.order().clone());
+        let by_erases = guard.policy().is_some_and(|policy| policy.by_erases());
+        match problem {
+            Some(what) => guard.refuse(what),
+            None if table.is_some() => guard.release(),
+            None => {}
+        }
+        let order = order.unwrap_or_else(|| Order::by_number(device));
+        Ok(External { guard, table: table.map(Arc::from), order, by_erases, turn: 0 })
+    }
+
+    /// Returns the fault of the policy.
+    pub fn fault(&self) -> Option<&Fault> {
+        self.guard.fault()
+    }
+
+    /// Returns the chosen plane if it may be chosen.
+    fn checked(&mut self, chosen: Option<PlaneId>, candidates: &PlaneSet) -> Option<PlaneId> {
+        let is_candidate =
+            |plane: &PlaneId| plane.0 < self.order.len() && candidates.contains(self.order.position(*plane));
+        let plane = chosen.filter(is_candidate);
+        if plane.is_none() {
+            let chosen = chosen.map_or_else(|| "no plane".to_owned(), |plane| format!("plane {}", plane.0));
+            self.guard.refuse(format!("chose {chosen}: expected one of {} idle planes", candidates.iter().count()));
+        }
+        plane
     }
 }
 
-/// Checks that a table has a plane for each page, and that each plane can hold its pages.
-fn check(table: &[u32], device: &DeviceConfig, pages: u32) -> Result<(), String> {
+/// Returns the planes of all stripes, each of which must have one that can hold it.
+fn homes(policy: &dyn AllocationPolicy, device: &DeviceConfig, stripes: u32) -> Result<Vec<u32>, String> {
     let planes = device.total_planes();
-    if table.len() != pages as usize {
-        return Err(format!("gave {} planes for {pages} pages", table.len()));
-    }
     let mut held = vec![0u64; planes as usize];
-    for (page, &plane) in table.iter().enumerate() {
+    let home = |page| {
+        let Some(PlaneId(plane)) = policy.home(page) else { return Err(format!("gave page {page} no plane")) };
         let Some(held) = held.get_mut(plane as usize) else {
             return Err(format!("gave page {page} to plane {plane}: there are {planes}, counted from 0"));
         };
         *held += u64::from(device.units_per_page());
-    }
+        Ok(plane)
+    };
+    let table = (0..stripes).map(home).collect::<Result<Vec<u32>, String>>()?;
     let most = device.units_of_a_plane();
     match held.iter().position(|held| *held > most) {
         Some(plane) => Err(format!(
@@ -70,7 +89,7 @@ fn check(table: &[u32], device: &DeviceConfig, pages: u32) -> Result<(), String>
              evenly, or increase the over-provisioning",
             held[plane]
         )),
-        None => Ok(()),
+        None => Ok(table),
     }
 }
 
@@ -79,18 +98,21 @@ impl AllocationPolicy for External {
         self.table.as_ref().map(|table| PlaneId(table[stripe as usize]))
     }
 
-    fn choose(&mut self, _: u32, candidates: &PlaneSet) -> Option<PlaneId> {
-        self.seen.clear();
-        self.seen.extend(candidates.iter());
-        if self.seen.is_empty() {
-            return None;
-        }
-        let seen = &self.seen;
-        let chosen = self.guard.ask(|policy| policy.choose(seen));
-        let chosen = chosen.and_then(|chosen| self.guard.position(chosen, self.seen.len(), "planes"));
-        let plane = chosen.map(|position| self.seen[position]).or_else(|| candidates.next_from(self.turn))?;
-        self.turn = (plane + 1) % self.order.len();
-        Some(PlaneId(plane))
+    fn choose(&mut self, pool: u32, candidates: &PlaneSet) -> Option<PlaneId> {
+        let next = candidates.next_from(self.turn)?;
+        let chosen = self.guard.ask(|policy| policy.choose(pool, candidates));
+        let plane = chosen.and_then(|chosen| self.checked(chosen, candidates));
+        let plane = plane.unwrap_or_else(|| self.order.plane(next));
+        self.turn = (self.order.position(plane) + 1) % self.order.len();
+        Some(plane)
+    }
+
+    fn took(&mut self, plane: PlaneId) {
+        self.guard.ask(|policy| policy.took(plane));
+    }
+
+    fn by_erases(&self) -> bool {
+        self.by_erases
     }
 
     fn order(&self) -> &Order {
@@ -98,14 +120,10 @@ impl AllocationPolicy for External {
     }
 
     fn save(&self, _: &mut Writer) -> Result<(), StateError> {
-        Err(StateError::Policy(self.guard.not_saved()))
+        self.guard.save()
     }
 
     fn load(&mut self, _: &mut Reader) -> Result<(), StateError> {
-        Err(StateError::Policy(self.guard.not_saved()))
-    }
-
-    fn fault(&self) -> Option<&Fault> {
-        self.guard.fault()
+        self.guard.save()
     }
 }

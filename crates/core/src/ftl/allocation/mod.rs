@@ -8,7 +8,7 @@ pub use dynamic::{DynamicConfig, Scope, Tie};
 pub use fixed::StaticConfig;
 pub use order::{Level, LevelOrder, Order};
 
-use crate::external::Fault;
+use crate::external::Cause;
 use crate::policy_family;
 use crate::sim::id::PlaneId;
 use crate::state::{Reader, StateError, Writer};
@@ -69,8 +69,8 @@ pub trait AllocationPolicy {
         Ok(())
     }
 
-    /// Returns the fault of a policy that came with another program.
-    fn fault(&self) -> Option<&Fault> {
+    /// Returns the error of an external policy that has failed. The policy is not called again.
+    fn error(&self) -> Option<&Cause> {
         None
     }
 }

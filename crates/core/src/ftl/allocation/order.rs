@@ -161,6 +161,11 @@ impl Order {
         Order { planes, positions, first_level: size(order.0[0]) }
     }
 
+    /// Creates the order in which the position of a plane is its number.
+    pub fn by_number(device: &DeviceConfig) -> Order {
+        Order::new(device, LevelOrder([Plane, Die, Chip, Channel]))
+    }
+
     /// Returns the plane at a position. Positions wrap around.
     #[inline]
     pub fn plane(&self, position: u32) -> PlaneId {

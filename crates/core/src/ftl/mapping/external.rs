@@ -1,13 +1,14 @@
 //! External mapping scheme: supplied by the program that runs the device.
 
+use std::fmt;
 use std::ops::Range;
 
 use super::{
     Bound, Context, Hooks, Location, Mapping, MappingInTime, Needs, SchemeOptions, WholeBlocks, Written, check_places,
 };
 use crate::config::DeviceConfig;
-pub use crate::external::{EXTERNAL, ExternalConfig as Config};
-use crate::external::{ExternalMapping, Wanted, not_saved};
+pub use crate::config::external::{EXTERNAL, ExternalConfig as Config};
+use crate::external::{Cause, Externals, Fault, Outside, Wanted, not_saved};
 use crate::ftl::Ftl;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::state::{StateError, Writer};
@@ -25,26 +26,60 @@ impl SchemeOptions for Config {
     }
 }
 
+/// External mapping scheme. It has its own blocks, to which all host writes go, and takes part in the stages of a
+/// device that [`Hooks::places`] names.
+///
+/// Unlike other policies, a scheme makes no choices that the device could check, but moves data. The checks of the
+/// contract tests and runs with verification detect a scheme that loses data.
+pub trait ExternalMapping: Mapping + MappingInTime<dyn Context> + fmt::Debug + Send + Sync {}
+
+impl<T: Mapping + MappingInTime<dyn Context> + fmt::Debug + Send + Sync> ExternalMapping for T {}
+
+impl<T: ExternalMapping + Clone + 'static> Outside<dyn ExternalMapping> for T {
+    fn policy(&self) -> &(dyn ExternalMapping + 'static) {
+        self
+    }
+    fn policy_mut(&mut self) -> &mut (dyn ExternalMapping + 'static) {
+        self
+    }
+    fn error(&self) -> Option<&Cause> {
+        None
+    }
+    fn copy(&self) -> Box<dyn Outside<dyn ExternalMapping>> {
+        Box::new(self.clone())
+    }
+}
+
 /// Forwards all calls to an external scheme.
-#[derive(Debug)]
 pub struct External {
     who: String,
-    scheme: Box<dyn ExternalMapping>,
+    scheme: Box<dyn Outside<dyn ExternalMapping>>,
 }
 
 impl External {
     /// Builds the scheme.
-    pub fn new(config: &Config, device: &DeviceConfig, seed: u64) -> Result<External, String> {
+    pub fn new(config: &Config, device: &DeviceConfig, seed: u64, externals: &Externals) -> Result<External, String> {
         check_places(device)?;
-        let wanted = Wanted { path: "mapping.scheme", config, seed };
-        let scheme = device.makers.provider(wanted)?.mapping(wanted, device).map_err(|cause| cause.to_string())?;
-        Ok(External { who: format!("{} `{}`", wanted.path, config.name), scheme })
+        let wanted = Wanted { path: "mapping.scheme", config, device, seed };
+        let scheme = externals.build(wanted)?.map_err(|cause| cause.to_string())?;
+        Ok(External { who: wanted.who(), scheme })
+    }
+
+    /// Returns `None`, because the choices of a scheme are not checked.
+    pub fn fault(&self) -> Option<&Fault> {
+        None
     }
 }
 
 impl Clone for External {
     fn clone(&self) -> External {
-        External { who: self.who.clone(), scheme: self.scheme.fork() }
+        External { who: self.who.clone(), scheme: self.scheme.copy() }
+    }
+}
+
+impl fmt::Debug for External {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        self.scheme.policy().fmt(f)
     }
 }
 
@@ -54,100 +89,100 @@ impl Mapping for External {
     }
 
     fn home(&self, ftl: &Ftl, lpn: Lpn) -> Option<PlaneId> {
-        self.scheme.home(ftl, lpn)
+        self.scheme.policy().home(ftl, lpn)
     }
 
     fn target(&self, ftl: &Ftl, lpn: Lpn, number: Option<u32>) -> Option<Ppn> {
-        self.scheme.target(ftl, lpn, number)
+        self.scheme.policy().target(ftl, lpn, number)
     }
 
     fn source_of(&self, ftl: &Ftl, ppn: Ppn) -> Option<Ppn> {
-        self.scheme.source_of(ftl, ppn)
+        self.scheme.policy().source_of(ftl, ppn)
     }
 
     fn blocks(&self, ftl: &Ftl, found: &mut dyn FnMut(BlockId, u32)) {
-        self.scheme.blocks(ftl, found);
+        self.scheme.policy().blocks(ftl, found);
     }
 
     fn shares(&self, ftl: &Ftl) -> Vec<Vec<Range<u32>>> {
-        self.scheme.shares(ftl)
+        self.scheme.policy().shares(ftl)
     }
 
     fn unwritten(&self) -> u64 {
-        self.scheme.unwritten()
+        self.scheme.policy().unwritten()
     }
 
     fn write_now(&mut self, ftl: &mut Ftl, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {
-        self.scheme.write_now(ftl, lpn, old, contents);
+        self.scheme.policy_mut().write_now(ftl, lpn, old, contents);
     }
 
     fn trimmed_now(&mut self, ftl: &mut Ftl, lpn: Lpn) {
-        self.scheme.trimmed_now(ftl, lpn);
+        self.scheme.policy_mut().trimmed_now(ftl, lpn);
     }
 
     fn seal(&mut self, ftl: &mut Ftl, written: &mut Written) {
-        self.scheme.seal(ftl, written);
+        self.scheme.policy_mut().seal(ftl, written);
     }
 
     fn in_progress(&self, ftl: &Ftl) -> Option<String> {
-        self.scheme.in_progress(ftl)
+        self.scheme.policy().in_progress(ftl)
     }
 
     fn save(&self, _: &mut Writer) -> Result<(), StateError> {
-        Err(StateError::Policy(not_saved(&self.who)))
+        Err(not_saved(&self.who))
     }
 
     fn may_be_at(&self, ftl: &Ftl, lpn: Lpn, ppn: Ppn) -> bool {
-        self.scheme.may_be_at(ftl, lpn, ppn)
+        self.scheme.policy().may_be_at(ftl, lpn, ppn)
     }
 
     fn recount(&self, ftl: &Ftl) -> Result<(), String> {
-        self.scheme.recount(ftl)
+        self.scheme.policy().recount(ftl)
     }
 
     fn describe(&self) -> String {
-        self.scheme.describe()
+        self.scheme.policy().describe()
     }
 }
 
 impl<C: Context + 'static> MappingInTime<C> for External {
     fn call(&mut self, cx: &mut C, call: Call) {
-        self.scheme.call(cx, call);
+        self.scheme.policy_mut().call(cx, call);
     }
 
     fn stop(&mut self, cx: &mut C) {
-        self.scheme.stop(cx);
+        self.scheme.policy_mut().stop(cx);
     }
 
     fn place(&mut self, cx: &mut C, id: TransactionId) {
-        self.scheme.place(cx, id);
+        self.scheme.policy_mut().place(cx, id);
     }
 
     fn bind_write(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
-        self.scheme.bind_write(cx, id)
+        self.scheme.policy_mut().bind_write(cx, id)
     }
 
     fn bind_copies(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
-        self.scheme.bind_copies(cx, id)
+        self.scheme.policy_mut().bind_copies(cx, id)
     }
 
     fn copy_read(&mut self, cx: &mut C, number: u32) {
-        self.scheme.copy_read(cx, number);
+        self.scheme.policy_mut().copy_read(cx, number);
     }
 
     fn write_ended(&mut self, cx: &mut C, lpn: Lpn, start: Ppn) {
-        self.scheme.write_ended(cx, lpn, start);
+        self.scheme.policy_mut().write_ended(cx, lpn, start);
     }
 
     fn copies_ended(&mut self, cx: &mut C, number: u32, start: Ppn) {
-        self.scheme.copies_ended(cx, number, start);
+        self.scheme.policy_mut().copies_ended(cx, number, start);
     }
 
     fn trimmed(&mut self, cx: &mut C, lpn: Lpn) {
-        self.scheme.trimmed(cx, lpn);
+        self.scheme.policy_mut().trimmed(cx, lpn);
     }
 
     fn erased(&mut self, cx: &mut C, plane: PlaneId) {
-        self.scheme.erased(cx, plane);
+        self.scheme.policy_mut().erased(cx, plane);
     }
 }

@@ -106,7 +106,7 @@ impl Bench {
     pub(super) fn new(options: &[&str]) -> Bench {
         let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
         let config: DeviceConfig = crate::config::load("tiny", &options).unwrap();
-        let mut ftl = Ftl::new(&config, 1, false).unwrap();
+        let mut ftl = Ftl::new(&config, 1, false, &Default::default()).unwrap();
         let scheme = ftl.take_scheme();
         let (ops, tasks) = (Transactions::default(), Tasks::default());
         Bench { scheme, cx: Stub { ftl, ops, tasks, queued: Vec::new(), erases: Vec::new() }, resumed: Vec::new() }

@@ -59,6 +59,13 @@ impl Buckets {
         *least = (*least).min(valid);
     }
 
+    /// Returns `true` if a block is in a list.
+    pub(super) fn contains(&self, block: BlockId) -> bool {
+        // A block that was never in a list is its own neighbor.
+        let prev = self.nodes[block.index()].prev;
+        prev != block.0 && self.nodes[prev as usize].next == block.0
+    }
+
     /// Prefetches the list nodes that [`Buckets::remove`] and [`Buckets::insert`] touch first.
     #[inline]
     pub(super) fn prefetch(&self, plane: PlaneId, block: BlockId, valid: u32) {

@@ -167,6 +167,19 @@ impl ClosedBlocks {
         }
     }
 
+    /// Returns `true` if a block of a plane is in the index.
+    pub(super) fn contains(&self, plane: PlaneId, block: BlockId) -> bool {
+        let plane = self.of_group(plane);
+        match &self.order {
+            Order::Array(array) => {
+                array.members[plane.index()].get(array.positions[block.index()] as usize) == Some(&block)
+            }
+            Order::Closing(ranks) | Order::Valid(ranks) => ranks.contains(plane, block),
+            Order::Buckets(buckets) => buckets.contains(block),
+            Order::Dense(dense) => dense.contains(plane, block),
+        }
+    }
+
     /// Returns the block at a position; only for [`Index::Array`] and [`Index::Columns`].
     pub(super) fn at(&self, plane: PlaneId, position: usize) -> Option<BlockId> {
         let plane = self.of_group(plane);

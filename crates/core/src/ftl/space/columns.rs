@@ -170,6 +170,11 @@ impl Dense {
         if is_closed { Age { closed, changed } } else { Age::default() }
     }
 
+    pub(super) fn contains(&self, plane: PlaneId, block: BlockId) -> bool {
+        let row = (self.positions[block.index()] as usize).checked_sub(plane.index() * self.rows);
+        row.is_some_and(|row| self.at(plane, row) == Some(block))
+    }
+
     pub(super) fn at(&self, plane: PlaneId, position: usize) -> Option<BlockId> {
         let Candidates { columns, first, count } = self.candidates(plane);
         (position < count).then(|| BlockId(columns.block[first + position].load(Relaxed)))

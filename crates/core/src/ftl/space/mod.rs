@@ -27,7 +27,7 @@ use std::collections::BTreeSet;
 use crate::config::advanced::Waste;
 use crate::config::cells::{BlockSize, CellMode};
 use crate::config::{DeviceConfig, GcScope};
-use crate::external::Fault;
+use crate::external::{Externals, Fault};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::sim::memory::{Divider, zeroed_words};
 pub use block::{Age, Block, BlockState};
@@ -133,18 +133,18 @@ fn regions(device: &DeviceConfig, layouts: &[Layout], role: Role) -> impl Iterat
 impl Space {
     /// Creates a space of erased blocks. `has_ages` is true if policies other than victim policies need ages of
     /// blocks.
-    pub fn new(device: &DeviceConfig, seed: u64, has_ages: bool) -> Result<Space, String> {
+    pub fn new(device: &DeviceConfig, seed: u64, has_ages: bool, externals: &Externals) -> Result<Space, String> {
         let planes = device.total_planes();
         let per_plane = device.geometry.blocks;
         let layouts = Layout::of(device);
-        let wear = Leveling::new(device, seed)?;
+        let wear = Leveling::new(device, seed, externals)?;
         let has_ages = has_ages || wear.as_ref().is_some_and(|wear| wear.needs.ages);
         let pool_planes = device.planes_per_collection();
         let victim = |role: Role| match layouts[role as usize] {
             Layout { blocks: 0, .. } => Ok(None),
             Layout { size, .. } => {
                 let together = if role == Role::Data { pool_planes.unwrap_or(1) } else { 1 };
-                Victims::new(device, seed, size.data_units, has_ages, together).map(Some)
+                Victims::new(device, seed, size.data_units, has_ages, together, externals).map(Some)
             }
         };
         let mut free =

@@ -114,7 +114,7 @@ mod tests {
                 &format!("gc.scope={scope}"),
             ];
             let device = load("tiny", &overrides.map(str::to_owned)).unwrap();
-            let mut space = Space::new(&device, 1, false).unwrap();
+            let mut space = Space::new(&device, 1, false, &Default::default()).unwrap();
             space.planes[0].erases = 2 * u64::from(device.geometry.blocks);
             let (erases, blocks) = space.erases_with(PlaneId(0));
             assert_eq!(erases as f64 / f64::from(blocks), mean, "{scope}");

@@ -139,6 +139,11 @@ impl Ranks {
         }
     }
 
+    /// Returns `true` if a block of a plane has a rank.
+    pub(super) fn contains(&self, plane: PlaneId, block: BlockId) -> bool {
+        self.ranks[self.position(plane, block)] != NONE
+    }
+
     /// Prefetches what [`Ranks::insert`] touches first.
     #[inline]
     pub(super) fn prefetch(&self, plane: PlaneId, block: BlockId) {

@@ -2,7 +2,7 @@
 
 use super::closed::ClosedBlocks;
 use crate::config::DeviceConfig;
-use crate::external::Fault;
+use crate::external::{Externals, Fault};
 use crate::ftl::gc::victim::Victim;
 use crate::sim::id::{BlockId, PlaneId};
 
@@ -22,8 +22,9 @@ impl Victims {
         units: u32,
         has_ages: bool,
         planes: u32,
+        externals: &Externals,
     ) -> Result<Victims, String> {
-        let policy = device.gc.victim.build(device, seed).map_err(|e| format!("gc.victim: {e}"))?;
+        let policy = device.gc.victim.build(device, seed, externals).map_err(|e| format!("gc.victim: {e}"))?;
         let index = if has_ages { policy.index().for_reading() } else { policy.index() };
         let closed = ClosedBlocks::new(device, units, index, has_ages || policy.has_ages(), planes);
         Ok(Victims { policy, closed })

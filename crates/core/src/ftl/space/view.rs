@@ -122,6 +122,14 @@ impl<'a> RegionView<'a> {
         self.closed.into_iter().flat_map(move |closed| closed.of(plane))
     }
 
+    /// Returns `true` if a block is one of the closed blocks.
+    pub fn is_closed(&self, block: BlockId) -> bool {
+        let of_plane = self.count / self.region.planes;
+        let planes = self.region.plane.0..self.region.plane.0 + self.region.planes;
+        let is_member = |closed: &ClosedBlocks| closed.contains(self.plane(), block);
+        planes.contains(&(block.0 / of_plane)) && self.closed.is_some_and(is_member)
+    }
+
     /// Returns the closed block at a position; only with
     /// [`Index::Array`](crate::ftl::gc::victim::Index::Array) and
     /// [`Index::Columns`](crate::ftl::gc::victim::Index::Columns).

@@ -2,6 +2,7 @@
 
 use super::cold::ColdBlocks;
 use crate::config::DeviceConfig;
+use crate::external::Externals;
 use crate::ftl::gc::wear::{Needs, Wear};
 use crate::sim::id::{BlockId, PlaneId};
 
@@ -35,11 +36,15 @@ pub(super) struct Leveling {
 
 impl Leveling {
     /// Builds the policy of a device. Returns `None` if wear is not leveled.
-    pub(super) fn new(device: &DeviceConfig, seed: u64) -> Result<Option<Box<Leveling>>, String> {
+    pub(super) fn new(
+        device: &DeviceConfig,
+        seed: u64,
+        externals: &Externals,
+    ) -> Result<Option<Box<Leveling>>, String> {
         if device.gc.wear.is_default() {
             return Ok(None);
         }
-        let policy = device.gc.wear.build(device, seed).map_err(|e| format!("gc.wear: {e}"))?;
+        let policy = device.gc.wear.build(device, seed, externals).map_err(|e| format!("gc.wear: {e}"))?;
         let needs = policy.needs();
         let cold = needs.cold.map(|order| ColdBlocks::new(device, order));
         let migrations = vec![Migration::default(); device.total_planes() as usize];

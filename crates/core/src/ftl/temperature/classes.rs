@@ -2,7 +2,7 @@
 
 use super::Temperature;
 use crate::config::DeviceConfig;
-use crate::external::Fault;
+use crate::external::{Externals, Fault};
 use crate::ftl::temperature::written::{MAX_CLASSES, Written};
 use crate::metrics::counters::ClassCounts;
 use crate::sim::memory::zeroed_words;
@@ -20,12 +20,12 @@ pub struct Classes {
 
 impl Classes {
     /// Creates the classes of a device, or returns `None` if there is only one.
-    pub fn new(device: &DeviceConfig, seed: u64) -> Result<Option<Box<Classes>>, String> {
+    pub fn new(device: &DeviceConfig, seed: u64, externals: &Externals) -> Result<Option<Box<Classes>>, String> {
         let count = device.temperature.classes();
         if count < 2 {
             return Ok(None);
         }
-        let policy = device.temperature.build(device, seed).map_err(|e| format!("temperature: {e}"))?;
+        let policy = device.temperature.build(device, seed, externals).map_err(|e| format!("temperature: {e}"))?;
         let of = zeroed_words(device.logical_units().div_ceil(32) as usize);
         Ok(Some(Box::new(Classes { policy, count, of, counts: Default::default() })))
     }

@@ -3,10 +3,13 @@
 use serde_json::{Map, Value};
 
 use super::TemperaturePolicy;
-use crate::config::DeviceConfig;
-pub use crate::external::EXTERNAL;
-use crate::external::{ExternalClassifier, ExternalConfig, Fault, Guard, MAX_CLASSES, Wanted, Written};
+use super::written::{MAX_CLASSES, Written};
+pub use crate::config::external::EXTERNAL;
+use crate::config::{DeviceConfig, ExternalConfig};
+use crate::external::{Externals, Fault, Guard, Wanted, outside_policies};
 use crate::state::{Reader, StateError, Writer};
+
+outside_policies!(TemperaturePolicy);
 
 /// Options of an external classifier.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -42,36 +45,34 @@ impl Config {
 /// Calls an external policy. After a failure, all units are of class 0.
 #[derive(Clone, Debug)]
 pub struct External {
-    guard: Guard<dyn ExternalClassifier>,
+    guard: Guard<dyn TemperaturePolicy>,
     classes: u32,
 }
 
 impl External {
     /// Builds the policy.
-    pub fn new(config: &Config, device: &DeviceConfig, seed: u64) -> Result<External, String> {
-        let policy = config.policy();
-        let wanted = Wanted { path: "temperature", config: &policy, seed };
-        let made = device.makers.provider(wanted)?.classifier(wanted);
-        Ok(External { guard: Guard::new(wanted, made), classes: config.classes.min(MAX_CLASSES) })
+    pub fn new(config: &Config, device: &DeviceConfig, seed: u64, externals: &Externals) -> Result<External, String> {
+        let wanted = Wanted { path: "temperature", config: &config.policy(), device, seed };
+        Ok(External { guard: Guard::new(externals, wanted)?, classes: config.classes.min(MAX_CLASSES) })
+    }
+
+    /// Returns the fault of the policy.
+    pub fn fault(&self) -> Option<&Fault> {
+        self.guard.fault()
     }
 }
 
 impl TemperaturePolicy for External {
     fn classify(&mut self, written: Written) -> u8 {
-        let class = self.guard.ask(|policy| policy.classify(written));
-        let class = class.and_then(|class| self.guard.position(class, self.classes as usize, "classes"));
-        class.unwrap_or_default() as u8
+        let class = self.guard.ask(|policy| policy.classify(written)).unwrap_or_default();
+        self.guard.position(class.into(), self.classes as usize, "classes").unwrap_or_default() as u8
     }
 
     fn save(&self, _: &mut Writer) -> Result<(), StateError> {
-        Err(StateError::Policy(self.guard.not_saved()))
+        self.guard.save()
     }
 
     fn load(&mut self, _: &mut Reader) -> Result<(), StateError> {
-        Err(StateError::Policy(self.guard.not_saved()))
-    }
-
-    fn fault(&self) -> Option<&Fault> {
-        self.guard.fault()
+        self.guard.save()
     }
 }

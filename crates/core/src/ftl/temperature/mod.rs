@@ -10,7 +10,7 @@ pub mod written;
 
 pub use classes::Classes;
 
-use crate::external::Fault;
+use crate::external::Cause;
 use crate::ftl::temperature::written::Written;
 use crate::policy_family;
 use crate::state::{Reader, StateError, Writer};
@@ -39,8 +39,8 @@ pub trait TemperaturePolicy {
         Ok(())
     }
 
-    /// Returns the fault of a policy that came with another program.
-    fn fault(&self) -> Option<&Fault> {
+    /// Returns the error of an external policy that has failed. The policy is not called again.
+    fn error(&self) -> Option<&Cause> {
         None
     }
 }

@@ -17,7 +17,7 @@ fn ftl(valid: &[u32]) -> Ftl {
         "capacity={ logical = \"128KiB\" }",
         "gc.soft_threshold=4",
     ];
-    let mut ftl = Ftl::new(&load("tiny", &set.map(str::to_owned)).unwrap(), 1, false).unwrap();
+    let mut ftl = Ftl::new(&load("tiny", &set.map(str::to_owned)).unwrap(), 1, false, &Default::default()).unwrap();
     for block in 0..11 {
         let first = ftl.blocks.advance(ftl.blocks.host_frontier(PLANE, 0), 8);
         for unit in (0..8).filter(|unit| if block > 0 { *unit < 6 } else { valid.contains(unit) }) {

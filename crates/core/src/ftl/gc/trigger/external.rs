@@ -2,23 +2,28 @@
 
 use super::TriggerPolicy;
 use crate::config::DeviceConfig;
-pub use crate::external::{EXTERNAL, ExternalConfig as Config};
-use crate::external::{ExternalTrigger, Fault, Guard, Wanted};
+pub use crate::config::external::{EXTERNAL, ExternalConfig as Config};
+use crate::external::{Externals, Fault, Guard, Wanted, outside_policies};
 use crate::ftl::space::RegionView;
 use crate::state::{StateError, Writer};
+
+outside_policies!(TriggerPolicy);
 
 /// Calls an external policy. After a failure, it acts like `threshold`.
 #[derive(Clone, Debug)]
 pub struct External {
-    guard: Guard<dyn ExternalTrigger>,
+    guard: Guard<dyn TriggerPolicy>,
 }
 
 impl External {
     /// Builds the policy.
-    pub fn new(config: &Config, device: &DeviceConfig, seed: u64) -> Result<External, String> {
-        let wanted = Wanted { path: "gc.trigger", config, seed };
-        let made = device.makers.provider(wanted)?.trigger(wanted);
-        Ok(External { guard: Guard::new(wanted, made) })
+    pub fn new(config: &Config, device: &DeviceConfig, seed: u64, externals: &Externals) -> Result<External, String> {
+        Ok(External { guard: Guard::new(externals, Wanted { path: "gc.trigger", config, device, seed })? })
+    }
+
+    /// Returns the fault of the policy.
+    pub fn fault(&self) -> Option<&Fault> {
+        self.guard.fault()
     }
 }
 
@@ -28,14 +33,10 @@ impl TriggerPolicy for External {
     }
 
     fn has_ages(&self) -> bool {
-        true
+        self.guard.policy().is_some_and(|policy| policy.has_ages())
     }
 
     fn save(&self, _: &mut Writer) -> Result<(), StateError> {
-        Err(StateError::Policy(self.guard.not_saved()))
-    }
-
-    fn fault(&self) -> Option<&Fault> {
-        self.guard.fault()
+        self.guard.save()
     }
 }

@@ -2,7 +2,7 @@
 
 pub mod external;
 
-use crate::external::Fault;
+use crate::external::Cause;
 use crate::ftl::space::RegionView;
 use crate::policy_family;
 use crate::state::{Reader, StateError, Writer};
@@ -37,8 +37,8 @@ pub trait TriggerPolicy {
         Ok(())
     }
 
-    /// Returns the fault of a policy that came with another program.
-    fn fault(&self) -> Option<&Fault> {
+    /// Returns the error of an external policy that has failed. The policy is not called again.
+    fn error(&self) -> Option<&Cause> {
         None
     }
 }

@@ -3,7 +3,7 @@
 pub mod external;
 mod index;
 
-use crate::external::Fault;
+use crate::external::Cause;
 use crate::ftl::space::RegionView;
 use crate::policy_family;
 use crate::sim::id::BlockId;
@@ -41,8 +41,8 @@ pub trait VictimPolicy {
         Ok(())
     }
 
-    /// Returns the fault of a policy that came with another program.
-    fn fault(&self) -> Option<&Fault> {
+    /// Returns the error of an external policy that has failed. The policy is not called again.
+    fn error(&self) -> Option<&Cause> {
         None
     }
 }

@@ -173,7 +173,7 @@ mod tests {
     /// Returns a device whose blocks with hot data are worn.
     fn worn() -> Ftl {
         let device = from_toml(DEVICE, "test.toml", &[]).unwrap();
-        let mut ftl = Ftl::new(&device, 1, false).unwrap();
+        let mut ftl = Ftl::new(&device, 1, false, &Default::default()).unwrap();
         (0..128).for_each(|lpn| ftl.write_whole(Lpn(lpn)));
         (0..9000).for_each(|index| ftl.write_whole(Lpn(index % 8)));
         ftl

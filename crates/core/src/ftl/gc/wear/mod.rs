@@ -5,7 +5,7 @@
 pub mod external;
 mod life;
 
-use crate::external::Fault;
+use crate::external::Cause;
 use crate::ftl::space::{ColdOrder, FreeOrder, RegionView};
 use crate::policy_family;
 use crate::sim::id::BlockId;
@@ -76,8 +76,8 @@ pub trait WearPolicy {
         Ok(())
     }
 
-    /// Returns the fault of a policy that came with another program.
-    fn fault(&self) -> Option<&Fault> {
+    /// Returns the error of an external policy that has failed. The policy is not called again.
+    fn error(&self) -> Option<&Cause> {
         None
     }
 }

@@ -15,7 +15,7 @@ fn ftl() -> Ftl {
         "geometry.mapping_unit=4KiB",
         "capacity={ spare = 0.6 }",
     ];
-    let mut ftl = Ftl::new(&load("tiny", &set.map(str::to_owned)).unwrap(), 1, false).unwrap();
+    let mut ftl = Ftl::new(&load("tiny", &set.map(str::to_owned)).unwrap(), 1, false, &Default::default()).unwrap();
     (0..8).chain(1..4).for_each(|lpn| ftl.write_whole(Lpn(lpn)));
     ftl
 }

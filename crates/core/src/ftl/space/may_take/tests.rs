@@ -12,7 +12,7 @@ fn space(overrides: &[&str]) -> Space {
     let small =
         ["geometry.page_size=8KiB", "geometry.mapping_unit=4KiB", "geometry.pages=4", "capacity={ spare = 0.5 }"];
     let overrides: Vec<String> = small.iter().chain(overrides).map(|&text| text.to_owned()).collect();
-    Space::new(&load("tiny", &overrides).unwrap(), 1, false).unwrap()
+    Space::new(&load("tiny", &overrides).unwrap(), 1, false, &Default::default()).unwrap()
 }
 
 /// Checks which claims find room, with `reserve` blocks in reserve.
