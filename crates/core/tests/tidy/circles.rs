@@ -130,14 +130,14 @@ impl Modules {
         found
     }
 
-    /// Returns the groups of files that use each other in a circle, each with the uses among them as messages. Uses of
-    /// the second file by the first one do not count if `is_free` returns `true` for their paths.
+    /// Returns the groups of files that use each other in a circle, each with the uses among them as messages. A use
+    /// does not count if `is_free` returns `true` for the path of the file and the name that it uses.
     pub fn circles<'a>(&'a self, is_free: impl Fn(&str, &str) -> bool) -> Vec<(BTreeSet<&'a str>, Vec<String>)> {
         let path = |module: &str| self.files[module].path.as_str();
         let uses = |module: &String| {
             let by = path(module);
             let uses = self.uses_of(module).into_iter().map(|(used, at)| (path(used), at));
-            (by, uses.filter(|(used, _)| !is_free(by, used)).collect::<BTreeMap<_, _>>())
+            (by, uses.filter(|(_, (_, name))| !is_free(by, name)).collect::<BTreeMap<_, _>>())
         };
         let uses: BTreeMap<&str, _> = self.files.keys().map(uses).collect();
         let edges = uses.iter().map(|(file, uses)| (*file, uses.keys().copied().collect())).collect();
