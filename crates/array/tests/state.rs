@@ -99,19 +99,19 @@ fn a_loaded_array_equals_the_saved_one() {
         for set in [&[][..], &["member.buffer.capacity=128KiB", "member.host.queue_depth=4"]] {
             let config = small(options, set);
             let with = Options { seed, ..Options::default() };
-            let mut array = steady(&config, with);
+            let mut array = steady(&config, with.clone());
             let before = saved(&array);
-            let (mut unused, _) = SsdArray::load(config.clone(), with, &before[..]).unwrap();
+            let (mut unused, _) = SsdArray::load(config.clone(), with.clone(), &before[..]).unwrap();
             assert!(serve(&mut unused, 3, 300) == serve(&mut array, 3, 300), "{options}: another future of the start");
             let bytes = saved(&array);
-            let (mut loaded, head) = SsdArray::load(config.clone(), with, &bytes[..]).unwrap();
+            let (mut loaded, head) = SsdArray::load(config.clone(), with.clone(), &bytes[..]).unwrap();
             assert_eq!((head.seed, loaded.now()), (seed, Time::ZERO));
             assert!(saved(&loaded) == bytes, "{options}: saved as other bytes");
             // The turns of staggered collection start again, and clean data of a buffer are not saved, so that the
             // futures of these arrays differ.
             if config.options.gc == Default::default() && set.is_empty() {
                 let expected = serve(&mut array, 7, 400);
-                let mut forked = loaded.in_same_state(config.clone(), with).unwrap();
+                let mut forked = loaded.in_same_state(config.clone(), with.clone()).unwrap();
                 assert!(serve(&mut loaded, 7, 400) == expected, "{options}: another future");
                 assert!(serve(&mut forked, 7, 400) == expected, "{options}: another future in memory");
                 assert!(saved(&loaded) == saved(&array), "{options}: another state in the end");

@@ -44,7 +44,7 @@ impl Bench {
     fn new(config: &ArrayConfig, seed: u64, mutant: Mutant) -> Bench {
         let options = Options { seed, mutant, ..Options::default() };
         let opened = OpenedArray::open(&ImageAt::Memory, config, false).unwrap();
-        let array = opened.begin(SsdArray::new(config.clone(), options).unwrap(), options).unwrap();
+        let array = opened.begin(SsdArray::new(config.clone(), options.clone()).unwrap(), options).unwrap();
         let versions = vec![vec![0]; config.logical_bytes() as usize / UNIT];
         Bench {
             array,

@@ -19,7 +19,7 @@ fn answered_ahead() -> (Engine, Wall) {
     // A page takes 100 us on the bus. The completion of a read is certain that long before.
     let config = config::load("tiny", &["bus.protocol.nv-ddr=40MT/s".to_owned()]).unwrap();
     let options = Options { attribution: true, ..Options::default() };
-    let mut device = Device::new(config.clone(), options).unwrap();
+    let mut device = Device::new(config.clone(), options.clone()).unwrap();
     let store = Opened::open(&ImageAt::Memory, &config, false).unwrap().begin(&mut device).unwrap();
     let pace = Pace::Timed(Clock::new(Wall(0), Speed::default()));
     let mut engine = Engine::on_image(device, store, options, pace, None);
