@@ -408,8 +408,6 @@ const CIRCLES: &[(&str, &str)] = &[
     ("crates/core/src/ftl/mapping/dftl/", "directory.rs entries.rs mod.rs pages.rs reclaim.rs"),
     // The array holds busy times, overlaps and watchers, which its methods in their files change.
     ("crates/core/src/nand/", "array.rs array/busy.rs array/overlap.rs array/watchers.rs"),
-    // The observers of a device, and the view of the device that each of them gets.
-    ("crates/core/src/observe/", "contents.rs critical_path.rs mod.rs"),
     // Tasks of the monitor, which share its state.
     ("crates/serve/src/monitor/", "control.rs mod.rs web.rs"),
     // A trace format, and the options that its parser gets, among them the format.

@@ -6,18 +6,15 @@
 pub mod contents;
 pub mod critical_path;
 mod queues;
+mod view;
 
-use crate::cache::{Buffer, Pick};
+use crate::cache::Pick;
 use crate::config::DeviceConfig;
-use crate::durability::Durability;
-use crate::durability::events::{Program, Units};
+use crate::durability::events::Program;
 use crate::durability::log::FlashLog;
-use crate::ftl::Ftl;
 use crate::ftl::mapping::{Location, WaitCause};
-use crate::host::interface::HostInterface;
 use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
-use crate::nand::array::Array;
 use crate::nand::media::Media;
 use crate::sim::id::{ExecUnitId, LunId, Ppn, RequestId, TransactionId};
 use crate::sim::request::Request;
@@ -25,42 +22,7 @@ use crate::sim::time::Time;
 use crate::work::{Kind, Transactions};
 use contents::Contents;
 use critical_path::CriticalPaths;
-
-/// Parts of the device that observers can read.
-#[derive(Clone, Copy, Debug)]
-pub struct View<'a> {
-    /// Current time.
-    pub now: Time,
-    /// Outstanding requests, the link and the cores.
-    pub interface: &'a HostInterface,
-    /// Transactions in flight.
-    pub transactions: &'a Transactions,
-    /// Flash array.
-    pub array: &'a Array,
-    /// Map, and contents of flash.
-    pub ftl: &'a Ftl,
-    /// Write buffer, if the device has one.
-    pub buffer: Option<&'a Buffer>,
-    /// Journal and checkpoint, if the device has either.
-    pub durability: Option<&'a Durability>,
-}
-
-impl<'a> View<'a> {
-    fn units(&self) -> Units<'a> {
-        Units { ftl: self.ftl, transactions: self.transactions }
-    }
-}
-
-/// Source of the data of a write.
-#[derive(Clone, Copy, Debug)]
-pub enum Origin {
-    /// A part of a request.
-    Host(Part),
-    /// A unit of the buffer.
-    Buffer(Pick),
-    /// The device itself, with the sequence number of the write.
-    Own(u64),
-}
+pub use view::{Origin, View};
 
 /// Observers of a device.
 #[derive(Clone, Debug, Default)]
@@ -404,7 +366,10 @@ impl Observers {
 mod tests {
     use super::*;
     use crate::config::DeviceConfig;
+    use crate::ftl::Ftl;
+    use crate::host::interface::HostInterface;
     use crate::metrics::attribution::Breakdown;
+    use crate::nand::array::Array;
     use crate::sim::request::Operation;
     use crate::work::{Class, Transaction};
 
