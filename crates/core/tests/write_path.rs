@@ -49,9 +49,9 @@ fn bound(device: &Device, counted: &Counters) -> f64 {
     let programs = (counted.units_programmed + counted.units_padded) as f64 / f64::from(config.units_per_program());
     let reads = counted.pages_read.iter().sum::<u64>() as f64;
     let times = timing.of(CellMode::Native);
-    let mean_read = (0..config.geometry.pages_per_program).map(|page| times.read(|| page).as_s()).sum::<f64>()
+    let mean_read = (0..config.geometry.pages_per_program).map(|page| times.read(page).as_s()).sum::<f64>()
         / f64::from(config.geometry.pages_per_program);
-    let busy = programs * times.program(|| 0).as_s()
+    let busy = programs * times.program(0).as_s()
         + reads * (mean_read + timing.units_out[2].as_s())
         + counted.blocks_erased as f64 * timing.erase.as_s();
     counted.host_units as f64 * f64::from(config.total_planes()) / busy

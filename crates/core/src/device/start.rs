@@ -125,7 +125,7 @@ impl Device {
             pages,
             command: timing.read_command,
             data,
-            cell: timing.of(CellMode::Native).read(|| self.page_in_block(read.ppn)),
+            cell: timing.of(CellMode::Native).read_of(|| self.page_in_block(read.ppn)),
             program: Time::ZERO,
             tag,
             ppn: read.ppn.0,
@@ -144,8 +144,8 @@ impl Device {
         let page = self.page_in_block(Ppn(ppn));
         let times = self.array.timing().of(cells);
         let (cell, data) = match kind {
-            array::Kind::Program => (times.program(|| page), Some(times.program_in)),
-            _ => (times.read(|| page), None),
+            array::Kind::Program => (times.program(page), Some(times.program_in)),
+            _ => (times.read(page), None),
         };
         let operation = self.array.draft_mut(at);
         (operation.cell, operation.data) = (cell, data.unwrap_or(operation.data));
@@ -171,7 +171,7 @@ impl Device {
             pages: self.ftl.shape().pages_per_unit,
             command: timing.program_command,
             data: times.program_in,
-            cell: times.program(|| self.page_in_block(ppn)),
+            cell: times.program_of(|| self.page_in_block(ppn)),
             program: Time::ZERO,
             tag,
             ppn: ppn.0,
@@ -274,7 +274,7 @@ impl Device {
             kind: array::Kind::CopyBack,
             command: timing.read_command,
             data: timing.sectors_in[usize::from(end - first)],
-            cell: timing.of(CellMode::Native).read(|| self.page_in_block(kept)),
+            cell: timing.of(CellMode::Native).read_of(|| self.page_in_block(kept)),
             program: program.cell,
             ..program
         }
@@ -425,8 +425,8 @@ impl Device {
             kind: array::Kind::CopyBack,
             command: timing.read_command,
             data: Time::ZERO,
-            cell: times.read(|| self.page_in_block(from)),
-            program: times.program(|| self.page_in_block(to)),
+            cell: times.read_of(|| self.page_in_block(from)),
+            program: times.program_of(|| self.page_in_block(to)),
             purpose: if self.ftl.blocks.is_cold(self.ftl.blocks.block_of(from)) {
                 Purpose::Wear
             } else {

@@ -381,9 +381,9 @@ mod tests {
                 array::Kind::Program => {
                     transaction.ppn = Ppn(plane.0 * PLANE + self.next[plane.index()]);
                     self.next[plane.index()] += 1;
-                    (times.program_in, times.program(|| 0))
+                    (times.program_in, times.program(0))
                 }
-                _ => (timing.page_out, times.read(|| 0)),
+                _ => (timing.page_out, times.read(0)),
             };
             let ppn = transaction.ppn.0;
             let rank = self.dispatch.ranks[class as usize];

@@ -66,16 +66,26 @@ impl CellTimes {
         CellTimes { read: times(read), program: times(program), program_in: Time(page.0 * u64::from(pages_in)) }
     }
 
-    /// Returns the time from cell to register of a page of a block, by its number. The page types of a wordline
-    /// alternate.
+    /// Returns the time from cell to register of page number `page` of a block. The page types of a wordline alternate.
+    pub fn read(&self, page: u32) -> Time {
+        self.read_of(|| page)
+    }
+
+    /// Returns the time from register to cell of page number `page` of a block.
+    pub fn program(&self, page: u32) -> Time {
+        self.program_of(|| page)
+    }
+
+    /// Does the same as [`CellTimes::read`]. The number of the page is computed only if there are several page types.
     #[inline(always)]
-    pub fn read(&self, page: impl FnOnce() -> u32) -> Time {
+    pub(crate) fn read_of(&self, page: impl FnOnce() -> u32) -> Time {
         of_page(&self.read, page)
     }
 
-    /// Returns the time from register to cell of a page of a block, by its number.
+    /// Does the same as [`CellTimes::program`]. The number of the page is computed only if there are several page
+    /// types.
     #[inline(always)]
-    pub fn program(&self, page: impl FnOnce() -> u32) -> Time {
+    pub(crate) fn program_of(&self, page: impl FnOnce() -> u32) -> Time {
         of_page(&self.program, page)
     }
 
