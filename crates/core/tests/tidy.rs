@@ -91,7 +91,7 @@ const CORE: Layers = &[
     ("ftl", "config", "geometry, and options of the policies"),
     ("ftl", "external", "policies may be another program's"),
     ("ftl", "policy policy_family", "allocation and victims are policies"),
-    ("ftl", "metrics::counters", "what was programmed, by cause"),
+    ("ftl", "metrics::counters metrics::table", "what was programmed, by cause, and counts are saved"),
     ("ftl", "nand::media", "what the flash holds, which a recovery has to go by"),
     ("ftl", "work", "steps of garbage collection have a scheduling class"),
     ("ftl", "state", "map, blocks and policies are saved"),

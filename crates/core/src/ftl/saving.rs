@@ -4,6 +4,7 @@ use super::Ftl;
 use super::mapping::{Location, PADDING, TRANSLATION};
 use super::space::Role;
 use crate::metrics::counters::{Counters, FaultCounts};
+use crate::metrics::table::Count;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::state::{COUNT_LIMIT, Reader, StateError, Writer};
 
@@ -37,7 +38,7 @@ impl Ftl {
             self.invalid(&written).try_for_each(|ppn| out.u32(self.map.owner(ppn)))
         })?;
         out.section("media/sectors", |out| self.partial.save(out))?;
-        out.section("media/counts", |out| self.counters.values().into_iter().try_for_each(|value| out.u64(value)))?;
+        out.section("media/counts", |out| self.counters.saved().into_iter().try_for_each(|value| out.u64(value)))?;
         if let Some(media) = &self.media {
             out.section("media/contents", |out| media.save(out))?;
         }
@@ -168,7 +169,7 @@ impl Ftl {
         for value in &mut values {
             *value = input.count("counted")?;
         }
-        self.counters.faults = FaultCounts::of_values(values);
+        self.counters.faults = FaultCounts::of_values(&values);
         let units = self.blocks.first_unit(BlockId(self.blocks.all().len() as u32)).0;
         if let Some(faults) = &mut self.faults {
             faults.load(units, input)?;
@@ -178,7 +179,7 @@ impl Ftl {
     }
 
     fn load_counts(&mut self, input: &mut Reader) -> Result<(), StateError> {
-        let mut values = Counters::default().values();
+        let mut values = Counters::default().saved();
         for value in &mut values {
             *value = input.count("counted")?;
         }

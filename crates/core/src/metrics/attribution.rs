@@ -3,83 +3,93 @@
 //! The parts of a request add up to its latency, to the picosecond. docs/model/attribution.md defines where each part
 //! starts and ends.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::sim::time::Time;
 
-/// Part of a latency, by cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(usize)]
-pub enum Part {
-    /// Wait for a slot in the device's queue.
-    HostQueue,
-    /// Host link, including the wait for it.
-    Link,
-    /// Firmware of the controller: wait for a core, and execution.
-    Firmware,
-    /// Throttle of host writes: delay of the write, and of writes before it.
-    Throttle,
-    /// Memory of the controller: wait for room, wait of a flush, and access.
-    Buffer,
-    /// Wait for an earlier write of the same mapping unit.
-    Order,
-    /// Wait for the map entry with the physical address.
-    MapFetch,
-    /// Wait for other writes that fill the same program.
-    Fill,
-    /// Wait for the die while other host operations hold it.
-    Die,
-    /// Wait for the channel while other host operations hold it.
-    Channel,
-    /// Wait for garbage collection: for a free block, or for a die or channel that it holds.
-    Gc,
-    /// Read that completes a partial write: bus and cells.
-    Rmw,
-    /// Command and data cycles of the request's own operation, including the switch of the channel to it.
-    Bus,
-    /// Cell time of the request's own operation.
-    Cell,
+/// Declares the parts of a latency: an enum, and the part of a result with the mean of each.
+macro_rules! parts {
+    ($($(#[doc = $doc:literal])+ $(#[serde $serde:tt])? $part:ident: $us:ident,)+) => {
+        /// Part of a latency, by cause.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(usize)]
+        pub enum Part {
+            $($(#[doc = $doc])+ $part,)+
+        }
+
+        impl Part {
+            /// All parts, in the order in which they occur in a request.
+            pub const ALL: [Part; Part::COUNT] = [$(Part::$part),+];
+
+            /// Number of parts.
+            pub const COUNT: usize = [$(stringify!($us)),+].len();
+
+            /// Returns the name in results, to which they add the unit.
+            pub fn name(self) -> &'static str {
+                [$(stringify!($us)),+][self as usize].trim_end_matches("_us")
+            }
+        }
+
+        /// Mean latency breakdown of some requests, in microseconds.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        pub struct Parts {
+            /// Requests that the means are over.
+            pub requests: u64,
+            /// Mean latency, which is the sum of all parts.
+            pub latency_us: f64,
+            $($(#[doc = $doc])+ $(#[serde $serde])? pub $us: f64,)+
+        }
+
+        impl Parts {
+            pub(super) fn new(mean: MeanBreakdown) -> Parts {
+                let [$($us),+] = mean.parts_us;
+                Parts { requests: mean.requests, latency_us: mean.parts_us.iter().sum(), $($us),+ }
+            }
+
+            /// Returns the parts with their names, in microseconds.
+            pub fn by_name(&self) -> [(&'static str, f64); Part::COUNT] {
+                [$((Part::$part.name(), self.$us)),+]
+            }
+        }
+    };
 }
 
-impl Part {
-    /// Number of parts.
-    pub const COUNT: usize = 14;
+parts! {
+    /// Wait for a slot in the device's queue (`host.queue_depth`).
+    HostQueue: host_queue_us,
+    /// Host link, including the wait for it.
+    Link: link_us,
+    /// Firmware of the controller: wait for a core, and execution.
+    #[serde(default)]
+    Firmware: firmware_us,
+    /// Throttle of host writes: delay of the write, and of writes before it (`config.gc.throttle`). Absent if 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    Throttle: throttle_us,
+    /// Memory of the controller: wait for room, wait of a flush, and access.
+    Buffer: buffer_us,
+    /// Wait for an earlier write of the same mapping unit.
+    Order: order_us,
+    /// Wait for the map entry with the physical address, if the map is in flash.
+    MapFetch: map_fetch_us,
+    /// Wait for other writes that fill the same program (`controller.fill_timeout`).
+    Fill: fill_us,
+    /// Wait for the die while other host operations hold it.
+    Die: die_us,
+    /// Wait for the channel while other host operations hold it.
+    Channel: channel_us,
+    /// Wait for garbage collection: for a free block, or for a die or channel that it holds.
+    Gc: gc_us,
+    /// Read that completes a partial write: bus and cells.
+    Rmw: rmw_us,
+    /// Command and data cycles of the request's own operation, including the switch of the channel to it.
+    Bus: bus_us,
+    /// Cell time of the request's own operation.
+    Cell: cell_us,
+}
 
-    /// All parts, in the order in which they occur in a request.
-    pub const ALL: [Part; Part::COUNT] = [
-        Part::HostQueue,
-        Part::Link,
-        Part::Firmware,
-        Part::Throttle,
-        Part::Buffer,
-        Part::Order,
-        Part::MapFetch,
-        Part::Fill,
-        Part::Die,
-        Part::Channel,
-        Part::Gc,
-        Part::Rmw,
-        Part::Bus,
-        Part::Cell,
-    ];
-
-    /// Returns the name in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Part::HostQueue => "host_queue",
-            Part::Link => "link",
-            Part::Firmware => "firmware",
-            Part::Throttle => "throttle",
-            Part::Buffer => "buffer",
-            Part::Order => "order",
-            Part::MapFetch => "map_fetch",
-            Part::Fill => "fill",
-            Part::Die => "die",
-            Part::Channel => "channel",
-            Part::Gc => "gc",
-            Part::Rmw => "rmw",
-            Part::Bus => "bus",
-            Part::Cell => "cell",
-        }
-    }
+fn is_zero(us: &f64) -> bool {
+    *us == 0.0
 }
 
 /// Latency of one request by [`Part`], and the number of channels that it used.

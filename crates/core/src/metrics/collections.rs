@@ -21,6 +21,12 @@ impl CollectionCounts {
         }
     }
 
+    /// Returns the mean duration in microseconds, or `None` if no erase has ended.
+    pub fn mean_us(&self) -> Option<f64> {
+        let ended: u64 = self.ended.iter().sum();
+        (ended > 0).then(|| self.time as f64 / ended as f64 / 1e6)
+    }
+
     /// Adds the collections of another SSD, whose packages follow.
     pub fn add(&mut self, other: &CollectionCounts) {
         self.ended.extend_from_slice(&other.ended);

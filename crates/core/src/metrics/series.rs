@@ -10,6 +10,8 @@ use std::collections::BinaryHeap;
 use super::attribution::{Breakdown, Part};
 use super::collections::CollectionCounts;
 use super::counters::{BufferCounts, ClassCounts, Counters, PoolUnits};
+use super::statistics::{Interval, Statistics};
+use crate::config::DeviceConfig;
 use crate::nand::gauge::QueueSample;
 use crate::nand::parallel::Parallel;
 use crate::sim::request::{Completion, Operation, Status};
@@ -251,12 +253,27 @@ pub struct Window {
     pub buffer: BufferCounts,
     /// Number of units in the buffer, and number of dirty units, at the end.
     pub buffer_units: [u64; 2],
+    /// Number of bad blocks at the end.
+    pub bad_blocks: u64,
 }
 
 impl Window {
     /// Returns the width of the window.
     pub fn width(&self) -> Time {
         self.end.since(self.start)
+    }
+
+    /// Returns the statistics of a device with this configuration.
+    pub fn statistics(&self, config: &DeviceConfig) -> Statistics {
+        Statistics::new(&Interval {
+            config,
+            counters: &self.counters,
+            buffer: &self.buffer,
+            buffer_units: self.buffer_units,
+            free_blocks_min: self.free_blocks_min,
+            free_blocks_sum: self.free_blocks_sum,
+            bad_blocks: self.bad_blocks,
+        })
     }
 
     /// Returns the requests of one operation.
@@ -281,6 +298,7 @@ impl Window {
         self.counters = now.counters.since(&before.counters);
         (self.free_blocks_min, self.free_blocks_sum) = (now.free_blocks_min, now.free_blocks_sum);
         (self.buffer, self.buffer_units) = (now.buffer.since(&before.buffer), now.buffer_units);
+        self.bad_blocks = now.bad_blocks;
         let since = |now: &[[i64; 2]], before: &[[i64; 2]]| {
             now.iter().zip(before).map(|(now, before)| [now[0] - before[0], now[1] - before[1]]).collect()
         };
@@ -307,6 +325,7 @@ impl Window {
         self.counters = self.counters.plus(&next.counters);
         (self.free_blocks_min, self.free_blocks_sum) = (next.free_blocks_min, next.free_blocks_sum);
         (self.buffer, self.buffer_units) = (self.buffer.plus(&next.buffer), next.buffer_units);
+        self.bad_blocks = next.bad_blocks;
     }
 }
 

@@ -2,14 +2,10 @@
 
 use super::*;
 use crate::config::BlockSummary;
-use crate::metrics::attribution::{Bands, MeanBreakdown, Part};
+use crate::metrics::attribution::Bands;
 use crate::metrics::bounds::Demand;
-use crate::metrics::counters::{
-    BackgroundCounts, ClassCounts, Counters, MapCause, MapCounters, ProgramCause, ReadCause,
-};
+use crate::metrics::counters::{Counters, ProgramCause};
 use crate::metrics::results::{OperationResults, StreamResults};
-use crate::nand::array::Kind;
-use crate::nand::parallel::{Parallel, Shape};
 use crate::sim::request::Operation;
 use crate::sim::time::Time;
 
@@ -54,7 +50,7 @@ impl Summary {
             streams: results.streams.iter().map(Stream::new).collect(),
             distributions: Distributions::new(results, measurement.profile),
             unmapped_reads: counters.unmapped_reads,
-            flash: Flash::new(config, counters, measurement.parallel),
+            flash: Flash::new(measurement),
             write_amplification: ratio(
                 units_programmed(config, counters),
                 counters.host_units.saturating_sub(counters.units_unwritten),
@@ -63,7 +59,7 @@ impl Summary {
                 counters.pages_programmed_total() * config.page_bytes(),
                 counters.host_bytes.saturating_sub(counters.bytes_unwritten),
             ),
-            map_cache: MapCache::new(&counters.map),
+            map_cache: MapCache::of(&counters.map),
             gc: Gc::new(measurement),
             temperature: measurement.classes.iter().map(UnitClass::new).collect(),
             wear: Wear::new(config, &measurement.erases),
@@ -71,13 +67,8 @@ impl Summary {
             gangs: GangUse::all(measurement),
             pools: PoolsUse::new(measurement),
             bottleneck: Bottleneck::new(measurement),
-            updates: Updates {
-                covered: counters.updates_covered,
-                uncovered: counters.updates_uncovered,
-                first: counters.updates_first,
-                rewritten: counters.units_rewritten,
-            },
-            buffer: BufferUse::new(measurement),
+            updates: Updates::new(counters),
+            buffer: BufferUse::of(measurement),
             firmware: FirmwareUse::new(measurement),
             faults: measurement.faults.as_ref().map(|state| FaultsMet::new(state, &counters.faults)),
             live: None,
@@ -86,11 +77,6 @@ impl Summary {
             run: None,
         }
     }
-}
-
-/// Returns the ratio, or `None` if the divisor is 0.
-fn ratio(count: u64, of: u64) -> Option<f64> {
-    (of > 0).then(|| count as f64 / of as f64)
 }
 
 /// Returns the number of mapping units programmed, for any cause.
@@ -159,51 +145,6 @@ impl Attribution {
     }
 }
 
-impl Parts {
-    fn new(mean: MeanBreakdown) -> Parts {
-        let us = |part: Part| mean.parts_us[part as usize];
-        Parts {
-            requests: mean.requests,
-            latency_us: mean.parts_us.iter().sum(),
-            host_queue_us: us(Part::HostQueue),
-            link_us: us(Part::Link),
-            firmware_us: us(Part::Firmware),
-            throttle_us: us(Part::Throttle),
-            buffer_us: us(Part::Buffer),
-            order_us: us(Part::Order),
-            map_fetch_us: us(Part::MapFetch),
-            fill_us: us(Part::Fill),
-            die_us: us(Part::Die),
-            channel_us: us(Part::Channel),
-            gc_us: us(Part::Gc),
-            rmw_us: us(Part::Rmw),
-            bus_us: us(Part::Bus),
-            cell_us: us(Part::Cell),
-        }
-    }
-
-    /// Returns the parts with their names, in microseconds.
-    pub fn by_name(&self) -> [(&'static str, f64); Part::COUNT] {
-        let us = [
-            self.host_queue_us,
-            self.link_us,
-            self.firmware_us,
-            self.throttle_us,
-            self.buffer_us,
-            self.order_us,
-            self.map_fetch_us,
-            self.fill_us,
-            self.die_us,
-            self.channel_us,
-            self.gc_us,
-            self.rmw_us,
-            self.bus_us,
-            self.cell_us,
-        ];
-        Part::ALL.map(|part| (part.name(), us[part as usize]))
-    }
-}
-
 impl Bottleneck {
     fn new(measurement: &Measurement) -> Bottleneck {
         let requests = measurement.results.all().count();
@@ -231,129 +172,6 @@ impl Bottleneck {
             (false, false) => &nearest.resource,
         };
         Bottleneck { limited_by: Some(limited_by.to_owned()), resources }
-    }
-}
-
-impl Flash {
-    fn new(config: &DeviceConfig, counters: &Counters, parallel: &Parallel) -> Flash {
-        let per_program = config.geometry.pages_per_program;
-        let shape = |shape: Shape| ParallelCommands {
-            kind: shape.kind.name().to_owned(),
-            dies: shape.dies,
-            planes: shape.planes,
-            pages: shape.planes * if shape.kind == Kind::Program { per_program } else { 1 },
-            commands: shape.commands,
-        };
-        let programs = |cause| counters.pages_programmed[cause as usize];
-        let reads = |cause| counters.pages_read[cause as usize];
-        Flash {
-            pages: FlashPages { read: counters.pages_read_total(), programmed: counters.pages_programmed_total() },
-            units: FlashUnits {
-                programmed: counters.units_programmed,
-                unfilled: counters.units_padded,
-                trimmed: counters.units_trimmed,
-            },
-            blocks_erased: counters.blocks_erased,
-            commands: FlashCommands {
-                read: counters.read_commands,
-                program: counters.program_commands,
-                cut_by_flush: counters.units_cut_by_flush,
-                cut_by_timeout: counters.units_cut_by_timeout,
-                erase: counters.blocks_erased,
-                copy_back: counters.copy_backs,
-                parallel: parallel.shapes().map(shape).collect(),
-            },
-            programs_by_cause: ProgramCauses {
-                host: programs(ProgramCause::Host),
-                gc: programs(ProgramCause::Gc),
-                wear: programs(ProgramCause::Wear),
-                summary: programs(ProgramCause::Summary),
-                padding: programs(ProgramCause::Padding),
-                waste_copyback: programs(ProgramCause::WasteCopyback),
-                waste_alignment: programs(ProgramCause::WasteAlignment),
-                map: programs(ProgramCause::Map),
-                merge: programs(ProgramCause::Merge),
-                journal: programs(ProgramCause::Journal),
-                checkpoint: programs(ProgramCause::Checkpoint),
-            },
-            reads_by_cause: ReadCauses {
-                host: reads(ReadCause::Host),
-                gc: reads(ReadCause::Gc),
-                wear: reads(ReadCause::Wear),
-                rmw: reads(ReadCause::Rmw),
-                map: reads(ReadCause::Map),
-                merge: reads(ReadCause::Merge),
-            },
-        }
-    }
-}
-
-impl MapCache {
-    /// Returns the cached map, or `None` if nothing was counted because the whole map is in memory.
-    fn new(counters: &MapCounters) -> Option<MapCache> {
-        if *counters == MapCounters::default() {
-            return None;
-        }
-        let by_cause = |counts: &[u64; MapCause::COUNT]| MapPages {
-            miss: counts[MapCause::Miss as usize],
-            eviction: counts[MapCause::Eviction as usize],
-            gc: counts[MapCause::Gc as usize],
-            map_gc: counts[MapCause::MapGc as usize],
-        };
-        Some(MapCache {
-            hits: counters.hits,
-            misses: counters.misses,
-            hit_ratio: ratio(counters.hits, counters.hits + counters.misses),
-            evictions_clean: counters.evictions_clean,
-            evictions_dirty: counters.evictions_dirty,
-            reads: by_cause(&counters.reads),
-            programs: by_cause(&counters.programs),
-            victims: counters.victims,
-        })
-    }
-}
-
-impl UnitClass {
-    fn new(counts: &ClassCounts) -> UnitClass {
-        let ClassCounts { units_written, units_moved, units_elsewhere } = *counts;
-        UnitClass {
-            units_written,
-            units_moved,
-            units_elsewhere,
-            write_amplification: ratio(units_written + units_moved, units_written),
-        }
-    }
-}
-
-impl Gc {
-    fn new(measurement: &Measurement) -> Gc {
-        let Measurement { config, counters, collections, .. } = *measurement;
-        let units = counters.victims * u64::from(config.data_units_per_block());
-        let moved = counters.units_moved() * u64::from(config.pages_per_unit());
-        let [gc, wear, failed_block, merge] = counters.moved;
-        let [switch, partial, full] = counters.merges;
-        let ended: u64 = collections.ended.iter().sum();
-        Gc {
-            collection_us: (ended > 0).then(|| collections.time as f64 / ended as f64 / 1e6),
-            collected_per_package: PerPackage {
-                mean: ratio(ended, collections.ended.len() as u64),
-                min: collections.ended.iter().copied().min(),
-                max: collections.ended.iter().copied().max(),
-            },
-            victims: counters.victims,
-            pages_moved: moved as f64 / f64::from(config.units_per_page()),
-            efficiency: ratio(units.saturating_sub(counters.victim_valid_units), units),
-            free_blocks: ratio(counters.free_blocks_at_choice, counters.victims),
-            units_moved: MovedUnits { gc, wear, failed_block, merge },
-            wasted_copies: counters.wasted_copies,
-            migrations: counters.migrations,
-            merges: Merges { switch, partial, full },
-            log_blocks: LogBlocks::of(measurement),
-            background: config.gc.background.as_ref().map(|_| {
-                let BackgroundCounts { victims, units_moved } = counters.background;
-                BackgroundGc { victims, units_moved }
-            }),
-        }
     }
 }
 

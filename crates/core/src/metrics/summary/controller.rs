@@ -3,115 +3,91 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::measurement::{ControllerWork, Measurement};
+use super::Measurement;
 use crate::metrics::attribution::Part;
+use crate::metrics::counters::{BufferCounts, ratio};
 use crate::metrics::results::OperationResults;
 use crate::sim::request::Operation;
 
-/// Use of the buffer. Units are mapping units, counted for each request that touches them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct BufferUse {
-    /// Capacity in units.
-    pub capacity_units: u32,
+section! {
+    /// Use of the buffer. Units are mapping units, counted for each request that touches them.
+    pub struct BufferUse, of of: &Measurement {
+        /// Capacity in units.
+        capacity_units: u32 = of.config.buffer_units();
+        /// Units of reads, by result.
+        reads: BufferReads = BufferReads::new(&of.controller.buffer);
+        /// Units of writes, by result.
+        writes: BufferWrites = BufferWrites::new(&of.controller.buffer);
+        /// Units that were evicted to make room.
+        evictions: BufferEvictions = BufferEvictions::new(&of.controller.buffer);
+        /// Units that were dropped because the host deallocated them.
+        dropped: u64 = of.controller.buffer.dropped;
+        /// Units written from the buffer to flash, including padding.
+        written_back: u64 = of.controller.buffer.written_back;
+        /// Part of the `written_back` that filled the program of another unit.
+        companions: u64 = of.controller.buffer.companions;
+        /// Part of the `written_back` that was read from flash to complete a block (page padding).
+        padding: u64 = of.controller.buffer.padding;
+        /// Flushes that had to wait for flash.
+        flushes_waited: u64 = of.controller.buffer.flushes_waited;
+        /// Units of FUA writes that had to wait for flash.
+        fua_waited: u64 = of.controller.buffer.fua_waited;
+        /// Maximum number of units, since the device was new, that a power cut could have lost: accepted, but not yet
+        /// programmed.
+        volatile_units_peak: u64 = of.controller.volatile_units.1;
+        /// Units that a power cut at the end of the run would have lost.
+        volatile_units_end: u64 = of.controller.volatile_units.0;
+        /// Utilization of the memory port; null if the measured time has no length.
+        memory_utilization: Option<f64> = ratio(of.controller.memory.ps(), of.elapsed.ps());
+    }
+}
+
+section! {
     /// Units of reads, by result.
-    pub reads: BufferReads,
+    pub struct BufferReads, of counts: &BufferCounts {
+        /// Hits: the buffer held all requested sectors.
+        hit: u64 = counts.reads_hit;
+        /// Partial hits: the buffer held some of the requested sectors.
+        partial: u64 = counts.reads_partial;
+        /// Misses: the buffer held none of the requested sectors.
+        miss: u64 = counts.reads_miss;
+        /// Share of hits among all; null without reads.
+        hit_ratio: Option<f64> = ratio(counts.reads_hit, counts.reads_hit + counts.reads_partial + counts.reads_miss);
+        /// Units that were read from flash and stayed in the buffer.
+        filled: u64 = counts.fills;
+    }
+}
+
+section! {
     /// Units of writes, by result.
-    pub writes: BufferWrites,
-    /// Units that were evicted to make room.
-    pub evictions: BufferEvictions,
-    /// Units that were dropped because the host deallocated them.
-    pub dropped: u64,
-    /// Units written from the buffer to flash, including padding.
-    pub written_back: u64,
-    /// Part of the `written_back` that filled the program of another unit.
-    pub companions: u64,
-    /// Part of the `written_back` that was read from flash to complete a block (page padding).
-    pub padding: u64,
-    /// Flushes that had to wait for flash.
-    pub flushes_waited: u64,
-    /// Units of FUA writes that had to wait for flash.
-    pub fua_waited: u64,
-    /// Maximum number of units, since the device was new, that a power cut could have lost: accepted, but not yet
-    /// programmed.
-    pub volatile_units_peak: u64,
-    /// Units that a power cut at the end of the run would have lost.
-    pub volatile_units_end: u64,
-    /// Utilization of the memory port; null if the measured time has no length.
-    pub memory_utilization: Option<f64>,
+    pub struct BufferWrites, of counts: &BufferCounts {
+        /// Hits: the buffer held the unit, and the write was merged into it.
+        hit: u64 = counts.writes_hit;
+        /// Misses: the buffer did not hold the unit.
+        new: u64 = counts.writes_new;
+        /// Share of hits among all; null without writes.
+        hit_ratio: Option<f64> = ratio(counts.writes_hit, counts.writes_hit + counts.writes_new);
+    }
 }
 
-/// Units of reads, by result.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct BufferReads {
-    /// Hits: the buffer held all requested sectors.
-    pub hit: u64,
-    /// Partial hits: the buffer held some of the requested sectors.
-    pub partial: u64,
-    /// Misses: the buffer held none of the requested sectors.
-    pub miss: u64,
-    /// Share of hits among all; null without reads.
-    pub hit_ratio: Option<f64>,
-    /// Units that were read from flash and stayed in the buffer.
-    pub filled: u64,
-}
-
-/// Units of writes, by result.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct BufferWrites {
-    /// Hits: the buffer held the unit, and the write was merged into it.
-    pub hit: u64,
-    /// Misses: the buffer did not hold the unit.
-    pub new: u64,
-    /// Share of hits among all; null without writes.
-    pub hit_ratio: Option<f64>,
-}
-
-/// Evicted units, by the cause that needed the room.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct BufferEvictions {
-    /// Host writes.
-    pub for_write: u64,
-    /// Evictions ahead of need (`config.buffer.high_water`).
-    pub for_water_mark: u64,
-    /// Data added by reads, and copies of data that is written through.
-    pub for_read: u64,
-    /// Evicted units that were clean, for any cause.
-    pub clean: u64,
+section! {
+    /// Evicted units, by the cause that needed the room.
+    pub struct BufferEvictions, of counts: &BufferCounts {
+        /// Host writes.
+        for_write: u64 = counts.evictions[0];
+        /// Evictions ahead of need (`config.buffer.high_water`).
+        for_water_mark: u64 = counts.evictions[1];
+        /// Data added by reads, and copies of data that is written through.
+        for_read: u64 = counts.evictions[2];
+        /// Evicted units that were clean, for any cause.
+        clean: u64 = counts.evicted_clean;
+    }
 }
 
 impl BufferUse {
-    pub(super) fn new(measurement: &Measurement) -> Option<BufferUse> {
-        measurement.config.active_buffer()?;
-        let ControllerWork { buffer: counts, volatile_units, memory, .. } = measurement.controller;
-        let share = |hit: u64, of: u64| (of > 0).then(|| hit as f64 / of as f64);
-        let reads = counts.reads_hit + counts.reads_partial + counts.reads_miss;
-        let writes = counts.writes_hit + counts.writes_new;
-        let [for_write, for_water_mark, for_read] = counts.evictions;
-        Some(BufferUse {
-            capacity_units: measurement.config.buffer_units(),
-            reads: BufferReads {
-                hit: counts.reads_hit,
-                partial: counts.reads_partial,
-                miss: counts.reads_miss,
-                hit_ratio: share(counts.reads_hit, reads),
-                filled: counts.fills,
-            },
-            writes: BufferWrites {
-                hit: counts.writes_hit,
-                new: counts.writes_new,
-                hit_ratio: share(counts.writes_hit, writes),
-            },
-            evictions: BufferEvictions { for_write, for_water_mark, for_read, clean: counts.evicted_clean },
-            dropped: counts.dropped,
-            written_back: counts.written_back,
-            companions: counts.companions,
-            padding: counts.padding,
-            flushes_waited: counts.flushes_waited,
-            fua_waited: counts.fua_waited,
-            volatile_units_end: volatile_units.0,
-            volatile_units_peak: volatile_units.1,
-            memory_utilization: share(memory.ps(), measurement.elapsed.ps()),
-        })
+    /// Returns the use of the buffer, or `None` without one.
+    pub(super) fn of(measurement: &Measurement) -> Option<BufferUse> {
+        measurement.config.active_buffer().map(|_| BufferUse::new(measurement))
     }
 }
 

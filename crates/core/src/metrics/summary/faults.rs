@@ -6,45 +6,48 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::counters::FaultCounts;
 use crate::sim::time::Time;
 
-/// Faults that occurred.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FaultsMet {
-    /// Programs that failed. Their data was programmed again elsewhere.
-    pub programs_failed: u64,
-    /// Erases that failed, including those of blocks that had reached `config.nand.endurance` erases.
-    pub erases_failed: u64,
-    /// Mapping units with data whose program failed. `flash.units.programmed` and write amplification include them.
-    pub units_failed: u64,
-    /// Reads of flash pages with more wrong bits than can be corrected.
-    pub uncorrectable: UncorrectableReads,
-    /// Mapping units of the host that were valid when they were found unreadable.
-    pub units_lost: u64,
-    /// Bad blocks at the end of the run.
-    pub blocks_bad: BadBlocks,
-    /// Simulated time from the first request until the device became read-only; null if it accepts writes.
-    pub read_only_since_s: Option<f64>,
+section! {
+    /// Faults that occurred.
+    pub struct FaultsMet, of state: &FaultState, counts: &FaultCounts {
+        /// Programs that failed. Their data was programmed again elsewhere.
+        programs_failed: u64 = counts.programs_failed;
+        /// Erases that failed, including those of blocks that had reached `config.nand.endurance` erases.
+        erases_failed: u64 = counts.erases_failed;
+        /// Mapping units with data whose program failed. `flash.units.programmed` and write amplification include them.
+        units_failed: u64 = counts.units_failed;
+        /// Reads of flash pages with more wrong bits than can be corrected.
+        uncorrectable: UncorrectableReads = UncorrectableReads::new(&counts.uncorrectable);
+        /// Mapping units of the host that were valid when they were found unreadable.
+        units_lost: u64 = counts.units_lost;
+        /// Bad blocks at the end of the run.
+        blocks_bad: BadBlocks = BadBlocks::new(state);
+        /// Simulated time from the first request until the device became read-only; null if it accepts writes.
+        read_only_since_s: Option<f64> = state.read_only.map(Time::as_s);
+    }
 }
 
-/// Reads with more wrong bits than can be corrected, by purpose.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct UncorrectableReads {
-    /// Reads for the host. Their requests ended with an error.
-    pub host: u64,
-    /// Reads for garbage collection. The moved units stay unreadable.
-    pub gc: u64,
-    /// Reads for partial writes. The units stay unreadable.
-    pub rmw: u64,
+section! {
+    /// Reads with more wrong bits than can be corrected, by purpose.
+    pub struct UncorrectableReads, of counts: &[u64; FaultCounts::READS.len()] {
+        /// Reads for the host. Their requests ended with an error.
+        host: u64 = counts[0];
+        /// Reads for garbage collection. The moved units stay unreadable.
+        gc: u64 = counts[1];
+        /// Reads for partial writes. The units stay unreadable.
+        rmw: u64 = counts[2];
+    }
 }
 
-/// Bad blocks, including those that still have to be evacuated.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct BadBlocks {
-    /// Blocks that were bad when the device was new.
-    pub factory: u64,
-    /// Blocks that became bad because a program or an erase failed.
-    pub grown: u64,
-    /// Maximum number in one plane, of both kinds together.
-    pub worst_plane: u64,
+section! {
+    /// Bad blocks, including those that still have to be evacuated.
+    pub struct BadBlocks, of state: &FaultState {
+        /// Blocks that were bad when the device was new.
+        factory: u64 = state.factory_bad;
+        /// Blocks that became bad because a program or an erase failed.
+        grown: u64 = state.bad.iter().map(|bad| u64::from(*bad)).sum::<u64>().saturating_sub(state.factory_bad);
+        /// Maximum number in one plane, of both kinds together.
+        worst_plane: u64 = state.bad.iter().copied().max().unwrap_or(0).into();
+    }
 }
 
 /// State of a device after faults.
@@ -56,24 +59,4 @@ pub struct FaultState {
     pub bad: Vec<u32>,
     /// Time at which the device became read-only; `None` if it accepts writes.
     pub read_only: Option<Time>,
-}
-
-impl FaultsMet {
-    pub(super) fn new(state: &FaultState, counts: &FaultCounts) -> FaultsMet {
-        let [host, gc, rmw] = counts.uncorrectable;
-        let all: u64 = state.bad.iter().map(|bad| u64::from(*bad)).sum();
-        FaultsMet {
-            programs_failed: counts.programs_failed,
-            erases_failed: counts.erases_failed,
-            units_failed: counts.units_failed,
-            uncorrectable: UncorrectableReads { host, gc, rmw },
-            units_lost: counts.units_lost,
-            blocks_bad: BadBlocks {
-                factory: state.factory_bad,
-                grown: all.saturating_sub(state.factory_bad),
-                worst_plane: state.bad.iter().copied().max().unwrap_or(0).into(),
-            },
-            read_only_since_s: state.read_only.map(Time::as_s),
-        }
-    }
 }

@@ -2,6 +2,28 @@
 //!
 //! Equal configuration, workload, seed and version give equal summaries on every machine, except for `run` and `live`.
 
+/// Declares a part of a result, with the source of each field.
+macro_rules! section {
+    (
+        $(#[$about:meta])*
+        pub struct $name:ident, of $($of:ident: $from:ty),+ {
+            $($(#[$meta:meta])* $field:ident: $type:ty = $value:expr;)*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        pub struct $name {
+            $($(#[$meta])* pub $field: $type,)*
+        }
+
+        impl $name {
+            pub(super) fn new($($of: $from),+) -> $name {
+                $name { $($field: $value,)* }
+            }
+        }
+    };
+}
+
 mod array;
 mod build;
 mod changes;
@@ -9,7 +31,9 @@ mod controller;
 mod distribution;
 mod distributions;
 mod faults;
+mod flash;
 mod gangs;
+mod gc;
 mod json;
 mod live;
 mod log_blocks;
@@ -23,7 +47,9 @@ pub use controller::{BufferEvictions, BufferReads, BufferUse, BufferWrites, Firm
 pub use distribution::Distribution;
 pub use distributions::{ChannelCounts, Distributions, Each, IntervalCounts, LatencyCurve, SizeCounts, WearHistogram};
 pub use faults::{BadBlocks, FaultState, FaultsMet, UncorrectableReads};
+pub use flash::{Flash, FlashCommands, FlashPages, FlashUnits, MapCache, MapPages, ParallelCommands, Updates};
 pub use gangs::GangUse;
+pub use gc::{BackgroundGc, Gc, MovedUnits, PerPackage, UnitClass};
 pub use json::{LARGEST, ReadError};
 pub use live::{LateCauses, Live, LiveFrontend, LiveImage, LiveRecovery};
 pub use log_blocks::{LogBlocks, LogWrites};
@@ -33,6 +59,9 @@ pub use pools::{Imbalance, PoolsUse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use super::attribution::Parts;
+use super::counters::ratio;
+pub use super::counters::{Merges, ProgramCauses, ReadCauses};
 use crate::config::DeviceConfig;
 
 /// Value of `schema` in results of this format. The number is raised when a field changes its meaning or is removed.
@@ -243,49 +272,6 @@ pub struct Attribution {
     pub p99_9: Parts,
 }
 
-/// Mean latency breakdown of some requests, in microseconds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Parts {
-    /// Requests that the means are over.
-    pub requests: u64,
-    /// Mean latency, which is the sum of all parts.
-    pub latency_us: f64,
-    /// Wait for a slot in the device's queue (`host.queue_depth`).
-    pub host_queue_us: f64,
-    /// Host link, including the wait for it.
-    pub link_us: f64,
-    /// Firmware of the controller: wait for a core, and execution.
-    #[serde(default)]
-    pub firmware_us: f64,
-    /// Throttle of host writes: delay of the write, and of writes before it (`config.gc.throttle`). Absent if 0.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub throttle_us: f64,
-    /// Memory of the controller: wait for room, wait of a flush, and access.
-    pub buffer_us: f64,
-    /// Wait for an earlier write of the same mapping unit.
-    pub order_us: f64,
-    /// Wait for the map entry with the physical address, if the map is in flash.
-    pub map_fetch_us: f64,
-    /// Wait for other writes that fill the same program (`controller.fill_timeout`).
-    pub fill_us: f64,
-    /// Wait for the die while other host operations hold it.
-    pub die_us: f64,
-    /// Wait for the channel while other host operations hold it.
-    pub channel_us: f64,
-    /// Wait for garbage collection: for a free block, or for a die or channel that it holds.
-    pub gc_us: f64,
-    /// Read that completes a partial write: bus and cells.
-    pub rmw_us: f64,
-    /// Command and data cycles of the request's own operation, including the switch of the channel to it.
-    pub bus_us: f64,
-    /// Cell time of the request's own operation.
-    pub cell_us: f64,
-}
-
-fn is_zero(us: &f64) -> bool {
-    *us == 0.0
-}
-
 /// Mean of a time, in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mean {
@@ -300,260 +286,6 @@ pub struct Stream {
     pub name: String,
     /// Requests by operation.
     pub requests: Requests,
-}
-
-/// Operations of the flash in the measured time. Garbage collection after the last completion is not counted.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Flash {
-    /// Pages read and programmed.
-    pub pages: FlashPages,
-    /// Mapping units in the programmed pages, without summaries.
-    pub units: FlashUnits,
-    /// Blocks erased.
-    pub blocks_erased: u64,
-    /// Commands to the flash.
-    pub commands: FlashCommands,
-    /// Pages programmed, by cause; the sum is `pages.programmed`.
-    pub programs_by_cause: ProgramCauses,
-    /// Pages read, by cause; the sum is `pages.read`.
-    pub reads_by_cause: ReadCauses,
-}
-
-/// Flash pages.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FlashPages {
-    /// Pages read.
-    pub read: u64,
-    /// Pages programmed.
-    pub programmed: u64,
-}
-
-/// Mapping units in programmed pages, without summaries.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FlashUnits {
-    /// Mapping units programmed with data, from the host or moved.
-    pub programmed: u64,
-    /// Mapping units programmed without data: padding inside pages, and pages of padding that fill a wordline.
-    pub unfilled: u64,
-    /// Mapping units in flash that a TRIM, or write-zeroes that deallocates, made invalid.
-    #[serde(default)]
-    pub trimmed: u64,
-}
-
-/// Commands to the flash.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FlashCommands {
-    /// Read commands.
-    pub read: u64,
-    /// Program commands. A command may fill several pages.
-    pub program: u64,
-    /// Program units that were queued before they were full, because a FLUSH or FUA waited for them.
-    #[serde(default)]
-    pub cut_by_flush: u64,
-    /// Program units that were queued before they were full, after `controller.fill_timeout`.
-    #[serde(default)]
-    pub cut_by_timeout: u64,
-    /// Blocks erased, by a command of their own or together with others.
-    pub erase: u64,
-    /// Pages moved by copy-back, which are included in the reads and programs.
-    pub copy_back: u64,
-    /// Multi-plane and interleaved commands, by kind and size.
-    pub parallel: Vec<ParallelCommands>,
-}
-
-/// Multi-plane or interleaved commands of one kind and size.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ParallelCommands {
-    /// Kind of command: `read`, `program`, `erase` or `copy-back`.
-    pub kind: String,
-    /// Dies of a chip in each command.
-    pub dies: u32,
-    /// Planes of all these dies in each command.
-    pub planes: u32,
-    /// Pages that each command read or programmed, counted as in native mode; for an erase, blocks.
-    pub pages: u32,
-    /// Commands of this kind and size.
-    pub commands: u64,
-}
-
-/// Pages programmed, by cause.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ProgramCauses {
-    /// Data of host writes.
-    pub host: u64,
-    /// Data moved by garbage collection.
-    pub gc: u64,
-    /// Data of cold blocks, migrated by wear leveling (`config.gc.wear`).
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub wear: u64,
-    /// Summaries of blocks.
-    pub summary: u64,
-    /// Padding: whole pages at the end of a wordline. `flash.units.unfilled` also has the padding inside pages.
-    pub padding: u64,
-    /// Pages skipped so that a copy-back keeps the parity of its page.
-    pub waste_copyback: u64,
-    /// Pages skipped so that planes could be programmed together.
-    pub waste_alignment: u64,
-    /// Translation pages.
-    pub map: u64,
-    /// Data copied to keep the units of a logical block together.
-    pub merge: u64,
-    /// Records of trims (`durability.trim_journal`).
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub journal: u64,
-    /// Parts of the checkpoint (`durability.checkpoint`).
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub checkpoint: u64,
-}
-
-fn is_none(count: &u64) -> bool {
-    *count == 0
-}
-
-/// Pages read, by cause.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ReadCauses {
-    /// Host reads.
-    pub host: u64,
-    /// Valid data that garbage collection moves.
-    pub gc: u64,
-    /// Data of cold blocks that wear leveling migrates (`config.gc.wear`).
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub wear: u64,
-    /// Data that partial writes keep (read-modify-write).
-    pub rmw: u64,
-    /// Translation pages.
-    pub map: u64,
-    /// Data copied to keep the units of a logical block together.
-    pub merge: u64,
-}
-
-/// Cache of a map that is stored in flash.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct MapCache {
-    /// Entries that the host needed and the cache held.
-    pub hits: u64,
-    /// Entries that the host needed and had to wait for.
-    pub misses: u64,
-    /// Share of hits; null if no entry was needed.
-    pub hit_ratio: Option<f64>,
-    /// Clean entries that were evicted.
-    pub evictions_clean: u64,
-    /// Dirty entries that were evicted and written back.
-    pub evictions_dirty: u64,
-    /// Translation pages read, by cause.
-    pub reads: MapPages,
-    /// Translation pages programmed, by cause.
-    pub programs: MapPages,
-    /// Blocks of translation pages chosen as victims.
-    pub victims: u64,
-}
-
-/// Translation pages, by cause.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct MapPages {
-    /// Cache misses.
-    pub miss: u64,
-    /// Dirty entries that were evicted.
-    pub eviction: u64,
-    /// Units that garbage collection moved.
-    pub gc: u64,
-    /// Garbage collection of the blocks of translation pages.
-    pub map_gc: u64,
-}
-
-/// Garbage collection.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Gc {
-    /// Blocks chosen as victims.
-    pub victims: u64,
-    /// Data moved, in flash pages: one valid mapping unit of four counts as a quarter.
-    pub pages_moved: f64,
-    /// Mapping units moved, by cause.
-    pub units_moved: MovedUnits,
-    /// Share of the victims' mapping units that did not have to be moved (overwritten, trimmed or padding); null
-    /// without victims.
-    pub efficiency: Option<f64>,
-    /// Mean number of free blocks of the plane when a victim was chosen in it, including blocks that await an erase;
-    /// null without victims.
-    pub free_blocks: Option<f64>,
-    /// Mean time from the choice of a victim to the end of its erase, with all waits and the host's operations in
-    /// between; null if no erase has ended.
-    #[serde(default)]
-    pub collection_us: Option<f64>,
-    /// Victims in each package whose erase has ended.
-    #[serde(default)]
-    pub collected_per_package: PerPackage,
-    /// Wasted copies: the host overwrote the unit while its copy was programmed.
-    pub wasted_copies: u64,
-    /// Cold blocks whose data wear leveling moved into worn blocks (`config.gc.wear`).
-    #[serde(default)]
-    pub migrations: u64,
-    /// Merges of logical blocks (mapping schemes that merge blocks).
-    pub merges: Merges,
-    /// Log blocks. Absent without them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub log_blocks: Option<LogBlocks>,
-    /// Part in idle time (`config.gc.background`); absent without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub background: Option<BackgroundGc>,
-}
-
-/// Garbage collection in idle time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct BackgroundGc {
-    /// Victims chosen in idle time.
-    pub victims: u64,
-    /// Mapping units moved out of these victims, in idle time or later.
-    pub units_moved: u64,
-}
-
-/// A number for each package; null if it was not counted.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PerPackage {
-    /// Mean of all packages.
-    pub mean: Option<f64>,
-    /// Minimum of all packages.
-    pub min: Option<u64>,
-    /// Maximum of all packages.
-    pub max: Option<u64>,
-}
-
-/// Mapping units moved, by cause.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct MovedUnits {
-    /// Units moved to reclaim their block.
-    pub gc: u64,
-    /// Units whose block was migrated by wear leveling (`config.gc.wear`).
-    pub wear: u64,
-    /// Units whose block had a failed program (`config.faults`).
-    pub failed_block: u64,
-    /// Units moved in merges of logical blocks (mapping schemes that merge blocks).
-    pub merge: u64,
-}
-
-/// Merges of logical blocks, by kind; all 0 unless a mapping scheme merges.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Merges {
-    /// Switch merges, which copied nothing: the host had rewritten or trimmed everything.
-    pub switch: u64,
-    /// Partial merges: the host wrote the first part of the new block, and the rest was copied.
-    pub partial: u64,
-    /// Full merges: host writes followed copies, or all units were copied into a free block.
-    pub full: u64,
-}
-
-/// Data class (`config.temperature`).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct UnitClass {
-    /// Mapping units of host writes that the classifier put into this class.
-    pub units_written: u64,
-    /// Mapping units moved by garbage collection whose last write was in this class.
-    pub units_moved: u64,
-    /// Part of the `units_written` in a block of another class, because no block was free for this one.
-    pub units_elsewhere: u64,
-    /// Units written and moved, per unit written, without padding; null without writes.
-    pub write_amplification: Option<f64>,
 }
 
 /// Wear, in erases since the device was new.
@@ -654,21 +386,6 @@ pub struct Bound {
     pub bound_iops: Option<f64>,
     /// Mean share of time in which the units worked.
     pub reached: f64,
-}
-
-/// Mapping units touched by host writes, by the kind of update. With a write-back buffer, they are counted when they
-/// are written back.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Updates {
-    /// Covered updates: all valid sectors of the unit were replaced.
-    pub covered: u64,
-    /// Uncovered updates: some valid sectors were kept, so the unit was read and written as a whole.
-    pub uncovered: u64,
-    /// First writes: the unit held no data.
-    pub first: u64,
-    /// Other units written again because of their logical page (`config.geometry.logical_page`).
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub rewritten: u64,
 }
 
 /// Cost of simulating the workload, without preconditioning.
