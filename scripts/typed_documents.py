@@ -118,16 +118,15 @@ def _class(name, bases, of, about, root):
     return "\n".join(lines)
 
 
-#: Classes of tables, with their first line and the page that describes their columns.
+#: Classes of tables, with their first line and the pages that describe their columns.
 TABLES = {
-    "Requests": ("Columns of the requests of a run.", "docs/reference/requests.md"),
-    "Series": ("Columns of a run over time.", "docs/reference/series.md"),
+    "Requests": ("Columns of the requests of a run.", ("docs/reference/requests.md",)),
+    "Series": ("Columns of a run over time.", ("docs/reference/series.md", "docs/reference/statistics.md")),
 }
 
 #: Columns that may lack values, and have fractions.
 _FRACTIONS = re.compile(
-    r".*_(us|iops|bytes_per_s)|outstanding|write_amplification|pages_moved|efficiency|associativity|free_blocks_mean"
-    r"|channels|(host_queue|link|firmware|throttle|buffer|order|map_fetch|fill|die|channel|gc|rmw|bus|cell)_ps"
+    r".*_(us|iops|bytes_per_s)|outstanding|channels|(host_queue|link|firmware|throttle|buffer|order|map_fetch|fill|die|channel|gc|rmw|bus|cell)_ps"
 )
 _LISTS = ("channel_data", "channel_command", "die_cell", "die_held")
 _TEXTS = ("stream", "operation", "status")
@@ -136,11 +135,15 @@ _TEXTS = ("stream", "operation", "status")
 def tables():
     """Return the text of the module with the columns of tables."""
     classes = []
-    for name, (title, page) in TABLES.items():
-        lines = [f"class {name}(Columns):", *_indented(f'"""{title}\n\n``{page}`` describes each.\n"""'), "",
+    for name, (title, pages) in TABLES.items():
+        describe = f"``{pages[0]}`` describes each." if len(pages) == 1 else f"{_listed(pages)} describe them."
+        lines = [f"class {name}(Columns):", *_indented(f'"""{title}\n\n{describe}\n"""'), "",
                  "    __slots__ = ()", ""]  # fmt: skip
-        for column in columns_in((ROOT / page).read_text(encoding="utf-8")):
-            kind = "object_" if column in _TEXTS else "float64" if is_fraction(column) else "int64"
+        text = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in pages)
+        numbers = columns_in("\n".join(re.findall(r"^.* \| number \| .*$", text, re.MULTILINE)))
+        for column in columns_in(text):
+            is_number = column in numbers or is_fraction(column)
+            kind = "object_" if column in _TEXTS else "float64" if is_number else "int64"
             lines.append(f"    {column}: npt.NDArray[np.{kind}]")
         classes.append("\n".join(lines))
     return "\n".join([
@@ -166,8 +169,12 @@ def tables():
     ])  # fmt: skip
 
 
+def _listed(pages):
+    return " and ".join(f"``{page}``" for page in pages)
+
+
 def is_fraction(column):
-    """Return True if a column has fractions, or may lack values."""
+    """Return True if the name of a column is one of those with fractions, or that may lack values."""
     return column in _LISTS or _FRACTIONS.fullmatch(column) is not None
 
 

@@ -205,13 +205,13 @@ fn status(answer: &Value) -> Result<String, Failure> {
         text += &format!("  {name:<14} {line}\n");
     }
     let flash = &frame.flash;
-    let amplification = flash.write_amplification.map_or("-".to_owned(), short);
+    let amplification = flash.statistics.derived.write_amplification.map_or("-".to_owned(), short);
     text += &format!("  outstanding    {}\n", frame.outstanding);
     text += &format!(
         "  flash          write amplification {amplification}, {}, {} blocks erased, {} free\n",
         reclaimed(flash),
-        grouped(flash.blocks_erased),
-        grouped(flash.free_blocks)
+        grouped(flash.statistics.counters.blocks_erased),
+        grouped(flash.statistics.derived.free_blocks)
     );
     text += &condition(flash);
     let late = &frame.lateness;
@@ -250,7 +250,7 @@ fn status(answer: &Value) -> Result<String, Failure> {
 fn reclaimed(flash: &Flash) -> String {
     let merges = flash.merges.iter().map(|(kind, count)| format!("{} {kind}", grouped(*count)));
     if flash.merges.is_empty() {
-        format!("{} GC victims", grouped(flash.gc_victims))
+        format!("{} GC victims", grouped(flash.statistics.counters.victims))
     } else {
         format!("{} merges", merges.collect::<Vec<_>>().join(", "))
     }
@@ -263,9 +263,13 @@ fn condition(flash: &Flash) -> String {
     } else {
         String::new()
     };
-    text += &format!("  bad blocks     {}\n", grouped(flash.bad_blocks));
-    let [programs, erases, reads] =
-        [flash.programs_failed, flash.erases_failed, flash.uncorrectable_reads].map(grouped);
+    text += &format!("  bad blocks     {}\n", grouped(flash.statistics.derived.bad_blocks));
+    let [programs, erases, reads] = [
+        flash.statistics.counters.faults.programs_failed,
+        flash.statistics.counters.faults.erases_failed,
+        flash.statistics.derived.uncorrectable_reads,
+    ]
+    .map(grouped);
     text + &format!("  failed         {programs} programs, {erases} erases, {reads} uncorrectable reads\n")
 }
 
@@ -278,8 +282,13 @@ mod tests {
     fn status_shows_read_only_mode_and_failures() {
         let mut frame = Frame::default();
         frame.requests.entry("write".to_owned()).or_default().errors = 1234;
-        (frame.flash.read_only, frame.flash.bad_blocks, frame.flash.erases_failed) = (true, 5, 6);
-        (frame.flash.programs_failed, frame.flash.uncorrectable_reads) = (7, 8);
+        (
+            frame.flash.read_only,
+            frame.flash.statistics.derived.bad_blocks,
+            frame.flash.statistics.counters.faults.erases_failed,
+        ) = (true, 5, 6);
+        (frame.flash.statistics.counters.faults.programs_failed, frame.flash.statistics.derived.uncorrectable_reads) =
+            (7, 8);
         let answer = serde_json::json!({ "info": Info::default(), "frame": frame });
         let text = status(&answer).unwrap();
         for line in ["READ-ONLY      the device no longer", "bad blocks     5", "1,234 FAILED"] {

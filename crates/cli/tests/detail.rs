@@ -101,12 +101,13 @@ fn windows_add_up_to_the_summary() {
         let reported = |path: &str| summary.pointer(path).unwrap().as_u64().unwrap();
         assert_eq!(sum(&|row| row.operations[0].count), reported("/requests/read/count"));
         assert_eq!(sum(&|row| row.operations[1].bytes), reported("/requests/write/bytes"));
-        assert_eq!(sum(&|row| row.pages_programmed[0]), reported("/flash/programs_by_cause/host"));
-        assert_eq!(sum(&|row| row.pages_programmed[1]), reported("/flash/programs_by_cause/gc"));
-        assert_eq!(sum(&|row| row.pages_read[1]), reported("/flash/reads_by_cause/gc"));
-        assert_eq!(sum(&|row| row.erases), reported("/flash/blocks_erased"));
-        assert_eq!(sum(&|row| row.victims), reported("/gc/victims"));
-        let amplification = sum(&|row| row.units_programmed) as f64 / sum(&|row| row.host_units) as f64;
+        assert_eq!(sum(&|row| row.statistics.counters.pages_programmed[0]), reported("/flash/programs_by_cause/host"));
+        assert_eq!(sum(&|row| row.statistics.counters.pages_programmed[1]), reported("/flash/programs_by_cause/gc"));
+        assert_eq!(sum(&|row| row.statistics.counters.pages_read[1]), reported("/flash/reads_by_cause/gc"));
+        assert_eq!(sum(&|row| row.statistics.counters.blocks_erased), reported("/flash/blocks_erased"));
+        assert_eq!(sum(&|row| row.statistics.counters.victims), reported("/gc/victims"));
+        let programmed = sum(&|row| row.statistics.derived.units_programmed);
+        let amplification = programmed as f64 / sum(&|row| row.statistics.counters.host_units) as f64;
         assert_eq!(amplification, summary["write_amplification"].as_f64().unwrap());
         // Little's law: the outstanding requests, integrated over time, are the sum of the latencies.
         let seconds = |row: &Row| (row.end_ps - row.start_ps) as f64 / 1e12;

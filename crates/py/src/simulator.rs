@@ -316,26 +316,24 @@ impl Simulator {
 
     /// Returns the counters since the device was created, with their names. Counters of an array are sums over its
     /// members.
-    fn counters(&self, py: Python<'_>) -> PyResult<Vec<(&'static str, u64)>> {
+    fn counters(&self, py: Python<'_>) -> PyResult<Vec<(String, u64)>> {
         let state = self.read(py)?;
         let counters = state.device.devices().fold(Counters::default(), |sum, device| sum.plus(&device.ftl().counters));
         let [switch, partial, full] = counters.merges;
-        Ok(vec![
-            ("host_units", counters.host_units),
-            ("units_programmed", counters.units_programmed),
-            ("units_invalidated", counters.units_invalidated),
-            ("units_trimmed", counters.units_trimmed),
+        let totals = [
             ("units_moved", counters.units_moved()),
-            ("pages_read", counters.pages_read.iter().sum()),
-            ("pages_programmed", counters.pages_programmed.iter().sum()),
-            ("blocks_erased", counters.blocks_erased),
-            ("victims", counters.victims),
+            ("pages_read", counters.pages_read_total()),
+            ("pages_programmed", counters.pages_programmed_total()),
             ("switch_merges", switch),
             ("partial_merges", partial),
             ("full_merges", full),
             ("log_blocks_reclaimed", counters.log_blocks.reclaimed),
             ("log_blocks_associativity", counters.log_blocks.logical_blocks),
-        ])
+        ];
+        let fields = serde_json::to_value(counters).unwrap_or_default();
+        let single =
+            fields.as_object().into_iter().flatten().filter_map(|(name, of)| Some((name.clone(), of.as_u64()?)));
+        Ok(single.chain(totals.map(|(name, count)| (name.to_owned(), count))).collect())
     }
 
     /// Returns the blocks, one row per block.

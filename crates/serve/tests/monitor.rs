@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use floatgate_core::config;
 use floatgate_core::device::{Device, Options as DeviceOptions};
+use floatgate_core::metrics::statistics::Statistics;
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_serve::client::Client;
 use floatgate_serve::image::{ImageAt, Opened};
@@ -156,7 +157,7 @@ fn the_monitor_shows_client_activity() {
     assert_eq!((of("write"), of("read")), ((8, 131_072, 256), (1, 4096, 8)));
     assert_eq!((of("trim"), frame.requests["flush"].count), ((1, 65536, 128), 0));
     assert_eq!((frame.outstanding, frame.speed), (0, None));
-    assert_eq!((frame.channels.len(), frame.flash.units_trimmed), (bench_channels(), 16));
+    assert_eq!((frame.channels.len(), frame.flash.statistics.counters.units_trimmed), (bench_channels(), 16));
 
     let answer = bench.ask(&Command::Status {});
     let info = Info::deserialize(&answer["info"]).unwrap();
@@ -244,7 +245,9 @@ fn bench_channels() -> usize {
 
 #[test]
 fn every_field_is_documented() {
-    let text = include_str!("../../../docs/reference/control.md");
+    let text =
+        [include_str!("../../../docs/reference/control.md"), include_str!("../../../docs/reference/statistics.md")]
+            .concat();
     let frame = serde_json::to_value(Frame {
         requests: [("read".to_owned(), Default::default())].into(),
         flash: floatgate_serve::monitor::frame::Flash {
@@ -329,7 +332,12 @@ fn metrics_match_the_frame() {
         }
     }
     assert_eq!(body.matches("# HELP ").count(), seen.len());
-    let text = include_str!("../../../docs/reference/control.md");
+    let text =
+        [include_str!("../../../docs/reference/control.md"), include_str!("../../../docs/reference/statistics.md")]
+            .concat();
+    for statistic in Statistics::default().list().iter().filter_map(|(statistic, _)| statistic.metric) {
+        assert!(seen.contains(&format!("floatgate_{statistic}")), "{statistic} is no metric");
+    }
     for name in &seen {
         let short = name.strip_prefix("floatgate_").unwrap();
         let is_named = ["", "_total"].iter().any(|suffix| text.contains(&format!("`{short}{suffix}`")));

@@ -375,7 +375,7 @@ fn facts(frame: &Frame) -> Vec<String> {
         format!("outstanding {}, mean {}", frame.outstanding, short(frame.queue_mean)),
         format!(
             "write amplification {}, now {}",
-            number(flash.write_amplification),
+            number(flash.statistics.derived.write_amplification),
             number(flash.write_amplification_now)
         ),
         format!(
@@ -385,14 +385,14 @@ fn facts(frame: &Frame) -> Vec<String> {
         ),
     ]);
     if flash.merges.is_empty() {
-        facts.push(format!("GC victims {}", grouped(flash.gc_victims)));
+        facts.push(format!("GC victims {}", grouped(flash.statistics.counters.victims)));
     }
     facts.extend(merges(flash));
     facts.extend([
-        format!("erases {}", grouped(flash.blocks_erased)),
-        format!("free blocks {}", grouped(flash.free_blocks)),
-        format!("units moved {}", grouped(flash.units_moved)),
-        format!("trimmed {}", grouped(flash.units_trimmed)),
+        format!("erases {}", grouped(flash.statistics.counters.blocks_erased)),
+        format!("free blocks {}", grouped(flash.statistics.derived.free_blocks)),
+        format!("units moved {}", grouped(flash.statistics.derived.units_moved)),
+        format!("trimmed {}", grouped(flash.statistics.counters.units_trimmed)),
         format!("sectors read {}", grouped(sectors("read"))),
         format!("written {}", grouped(sectors("write"))),
     ]);
@@ -426,10 +426,10 @@ fn client(client: &Client) -> String {
 /// Returns the counters of failures that are not 0.
 fn failed(flash: &Flash) -> Vec<String> {
     let counts = [
-        ("bad blocks", flash.bad_blocks),
-        ("failed programs", flash.programs_failed),
-        ("failed erases", flash.erases_failed),
-        ("uncorrectable reads", flash.uncorrectable_reads),
+        ("bad blocks", flash.statistics.derived.bad_blocks),
+        ("failed programs", flash.statistics.counters.faults.programs_failed),
+        ("failed erases", flash.statistics.counters.faults.erases_failed),
+        ("uncorrectable reads", flash.statistics.derived.uncorrectable_reads),
     ];
     let some = counts.iter().filter(|(_, count)| *count > 0);
     some.map(|(name, count)| format!("{name} {}", grouped(*count))).collect()
@@ -464,7 +464,7 @@ mod tests {
         view.take(News::Info(Box::new(Info { device: "tiny".to_owned(), logical_bytes: 1 << 20, ..Info::default() })));
         let mut frame = Frame { outstanding: 7, dies: vec![[0.5, 0.25]; 8], ..Frame::default() };
         frame.requests.entry("read".to_owned()).or_default().count = 1234;
-        frame.flash.gc_victims = 42;
+        frame.flash.statistics.counters.victims = 42;
         view.take(News::Frame(Box::new(frame)));
         let blocks = BlockMap {
             rows: 1,
@@ -506,8 +506,9 @@ mod tests {
             (r.p50_us, r.p99_us, r.max_us) = (Some(220.5), Some(1234.5), Some(123_456.7));
         }
         let flash = &mut frame.flash;
-        (flash.read_only, flash.bad_blocks, flash.programs_failed) = (true, 1024, 17);
-        (flash.erases_failed, flash.uncorrectable_reads) = (513, 77);
+        (flash.read_only, flash.statistics.derived.bad_blocks, flash.statistics.counters.faults.programs_failed) =
+            (true, 1024, 17);
+        (flash.statistics.counters.faults.erases_failed, flash.statistics.derived.uncorrectable_reads) = (513, 77);
         frame.warnings =
             vec!["the device is read-only since 12.345 s, because too many of its blocks are bad".to_owned()];
         let client = Client { process: Some("qemu-system-x86".to_owned()), pid: Some(12345), ..Client::default() };

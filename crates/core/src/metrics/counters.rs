@@ -242,7 +242,7 @@ counters! {
 counters! {
     /// Counters of the device while it serves requests.
     pub struct Counters {
-        /// Pages programmed, by cause.
+        /// Pages programmed or skipped, by cause.
         pages_programmed: [u64; ProgramCause::ALL.len()], by ProgramCause => pages_programmed, _;
         /// Pages read, by cause.
         pages_read: [u64; ReadCause::ALL.len()], by ReadCause => pages_read, _;

@@ -49,7 +49,7 @@ statistics! {
         /// Valid mapping units moved by garbage collection or merges.
         Counter units_moved: u64 => _, units_moved = of.counters.units_moved();
         /// Pages moved by garbage collection or merges: one valid mapping unit of four counts as a quarter.
-        Gauge pages_moved: Option<f64> => pages_moved, _ = Some(of.counters.pages_moved(of.config));
+        Counter pages_moved: Option<f64> => pages_moved, _ = Some(of.counters.pages_moved(of.config));
         /// Share of the victims' mapping units that did not have to be moved; undefined without victims.
         Gauge efficiency: Option<f64> => efficiency, _ = of.counters.efficiency(of.config);
         /// Mean number of logical blocks with valid units in a log block when it was reclaimed; undefined if none was.

@@ -6,9 +6,9 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::metrics::attribution::Part;
-use floatgate_core::metrics::counters::{MergeKind, ProgramCause, ReadCause};
 use floatgate_core::metrics::series::{Answered, Window};
-use floatgate_core::metrics::summary::units_programmed;
+use floatgate_core::metrics::statistics::Statistics;
+use floatgate_core::metrics::table::Value;
 use floatgate_core::sim::request::Operation;
 
 use super::table::{Columns, Field, Kind, Rows, Table, TableReader, TableWriter};
@@ -59,46 +59,8 @@ pub struct Row {
     pub die_cell: Vec<f64>,
     /// Share of time that the die is held but its cells are idle. Indexed by die.
     pub die_held: Vec<f64>,
-    /// Pages read, by [`ReadCause`].
-    pub pages_read: [u64; ReadCause::ALL.len()],
-    /// Pages programmed, by [`ProgramCause`].
-    pub pages_programmed: [u64; ProgramCause::ALL.len()],
-    /// Blocks erased.
-    pub erases: u64,
-    /// Mapping units written by the host.
-    pub host_units: u64,
-    /// Mapping units programmed, for any cause.
-    pub units_programmed: u64,
-    /// `units_programmed` divided by `host_units`.
-    pub write_amplification: Option<f64>,
-    /// Victims chosen by garbage collection.
-    pub victims: u64,
-    /// Pages moved by garbage collection.
-    pub pages_moved: Option<f64>,
-    /// Share of the victims' units that did not have to be moved.
-    pub efficiency: Option<f64>,
-    /// Merges, by [`MergeKind`].
-    pub merges: [u64; MergeKind::ALL.len()],
-    /// Log blocks reclaimed.
-    pub logs_reclaimed: u64,
-    /// Mean number of logical blocks with valid units in a log block that was reclaimed.
-    pub associativity: Option<f64>,
-    /// Free blocks at the end of the window, in the plane with the fewest.
-    pub free_blocks_min: u64,
-    /// Free blocks at the end of the window, averaged over the planes.
-    pub free_blocks_mean: Option<f64>,
-    /// Mapping units in the buffer at the end of the window.
-    pub buffer_units: u64,
-    /// Dirty mapping units in the buffer at the end of the window.
-    pub buffer_dirty: u64,
-    /// Units read, by how much of the requested data was in the buffer: all, part, none.
-    pub buffer_reads: [u64; 3],
-    /// Units written that were already in the buffer, and units that were new to it.
-    pub buffer_writes: [u64; 2],
-    /// Units evicted.
-    pub buffer_evictions: u64,
-    /// Units written back.
-    pub buffer_written_back: u64,
+    /// Statistics of the device.
+    pub statistics: Statistics,
     /// Requests with a latency breakdown.
     pub attributed: u64,
     /// Sums of the parts of their latencies in microseconds, indexed like [`Part::ALL`]; `None` without such requests.
@@ -142,14 +104,10 @@ impl Row {
     pub fn new(window: &Window, config: &DeviceConfig) -> Row {
         let width = window.width().ps() as f64;
         let seconds = window.width().as_s();
-        let (counters, buffer) = (&window.counters, &window.buffer);
         let share = |times: &[[i64; 2]], which: usize| -> Vec<f64> {
             times.iter().map(|time| ratio(time[which] as f64, width).unwrap_or(0.0)).collect()
         };
         let of = |operation| window.of(operation).map_or_else(Default::default, |o| OperationRow::new(o, seconds));
-        let programmed = units_programmed(config, counters);
-        let victim_units = (counters.victims * u64::from(config.data_units_per_block())) as f64;
-        let moved = (counters.units_moved() * u64::from(config.pages_per_unit())) as f64;
         Row {
             start_ps: window.start.ps(),
             end_ps: window.end.ps(),
@@ -159,26 +117,7 @@ impl Row {
             channel_command: share(&window.channels, 1),
             die_cell: share(&window.dies, 0),
             die_held: share(&window.dies, 1),
-            pages_read: counters.pages_read,
-            pages_programmed: counters.pages_programmed,
-            erases: counters.blocks_erased,
-            host_units: counters.host_units,
-            units_programmed: programmed,
-            write_amplification: ratio(programmed as f64, counters.host_units as f64),
-            victims: counters.victims,
-            pages_moved: Some(moved / f64::from(config.units_per_page())),
-            efficiency: ratio(victim_units - counters.victim_valid_units as f64, victim_units),
-            merges: counters.merges,
-            logs_reclaimed: counters.log_blocks.reclaimed,
-            associativity: counters.log_blocks.associativity(),
-            free_blocks_min: u64::from(window.free_blocks_min),
-            free_blocks_mean: ratio(window.free_blocks_sum as f64, f64::from(config.total_planes())),
-            buffer_units: window.buffer_units[0],
-            buffer_dirty: window.buffer_units[1],
-            buffer_reads: [buffer.reads_hit, buffer.reads_partial, buffer.reads_miss],
-            buffer_writes: [buffer.writes_hit, buffer.writes_new],
-            buffer_evictions: buffer.evictions.iter().sum(),
-            buffer_written_back: buffer.written_back,
+            statistics: window.statistics(config),
             attributed: window.attributed,
             parts_us: window.parts.map(|part| (window.attributed > 0).then_some(part as f64 / 1e6)),
         }
@@ -196,47 +135,24 @@ impl Row {
         visitor.numbers("channel_command", &mut self.channel_command)?;
         visitor.numbers("die_cell", &mut self.die_cell)?;
         visitor.numbers("die_held", &mut self.die_held)?;
-        for (cause, name) in ReadCause::ALL {
-            visitor.whole(&["pages_read_", name], &mut self.pages_read[cause as usize])?;
-        }
-        for (cause, name) in ProgramCause::ALL {
-            visitor.whole(&["pages_programmed_", name], &mut self.pages_programmed[cause as usize])?;
-        }
-        visitor.whole(&["erases"], &mut self.erases)?;
-        visitor.whole(&["host_units"], &mut self.host_units)?;
-        visitor.whole(&["units_programmed"], &mut self.units_programmed)?;
-        visitor.number(&["write_amplification"], &mut self.write_amplification)?;
-        visitor.whole(&["victims"], &mut self.victims)?;
-        visitor.number(&["pages_moved"], &mut self.pages_moved)?;
-        visitor.number(&["efficiency"], &mut self.efficiency)?;
-        for (kind, name) in MergeKind::ALL {
-            visitor.whole(&["merges_", name], &mut self.merges[kind as usize])?;
-        }
-        visitor.whole(&["logs_reclaimed"], &mut self.logs_reclaimed)?;
-        visitor.number(&["associativity"], &mut self.associativity)?;
-        visitor.whole(&["free_blocks_min"], &mut self.free_blocks_min)?;
-        visitor.number(&["free_blocks_mean"], &mut self.free_blocks_mean)?;
-        self.visit_buffer(visitor)?;
         visitor.whole(&["attributed"], &mut self.attributed)?;
         for (part, value) in Part::ALL.iter().zip(&mut self.parts_us) {
             visitor.number(&[part.name(), "_us"], value)?;
         }
+        for (statistic, value) in self.statistics.list() {
+            let Some(column) = statistic.column else { continue };
+            match value {
+                Value::Whole(count) => visitor.whole(&[column], count)?,
+                Value::Number(number) => visitor.number(&[column], number)?,
+                Value::Each(counts, names) => {
+                    names
+                        .iter()
+                        .zip(counts)
+                        .try_for_each(|(name, count)| visitor.whole(&[column, "_", name], count))?;
+                }
+            }
+        }
         Ok(())
-    }
-}
-
-impl Row {
-    fn visit_buffer(&mut self, visitor: &mut dyn Visitor) -> Result<()> {
-        visitor.whole(&["buffer_units"], &mut self.buffer_units)?;
-        visitor.whole(&["buffer_dirty"], &mut self.buffer_dirty)?;
-        for (name, value) in ["hit", "partial", "miss"].iter().zip(&mut self.buffer_reads) {
-            visitor.whole(&["buffer_reads_", name], value)?;
-        }
-        for (name, value) in ["hit", "new"].iter().zip(&mut self.buffer_writes) {
-            visitor.whole(&["buffer_writes_", name], value)?;
-        }
-        visitor.whole(&["buffer_evictions"], &mut self.buffer_evictions)?;
-        visitor.whole(&["buffer_written_back"], &mut self.buffer_written_back)
     }
 }
 
@@ -484,26 +400,20 @@ mod tests {
 
     #[test]
     fn every_column_is_documented() {
-        let page = include_str!("../../../../docs/reference/series.md");
-        let families = [
-            ("O_", Operation::ALL.map(|operation| operation.name()).to_vec()),
-            ("pages_read_C", ReadCause::ALL.map(|(_, name)| name).to_vec()),
-            ("pages_programmed_C", ProgramCause::ALL.map(|(_, name)| name).to_vec()),
-            ("merges_C", MergeKind::ALL.map(|(_, name)| name).to_vec()),
-        ];
-        for Field { name, .. } in fields() {
-            let reported = |name: &str| page.contains(&format!("`{name}`"));
-            // A documented name with a placeholder, and the names that replace it.
-            let in_family = families.iter().any(|(family, names)| {
-                let stem = family.trim_end_matches('C');
-                names.iter().any(|part| {
-                    let (of_operation, of_cause) = (name.strip_prefix(part), name.strip_prefix(stem));
-                    let is_operation =
-                        *family == "O_" && of_operation.is_some_and(|rest| reported(&format!("O{rest}")));
-                    (is_operation || (of_cause == Some(part) && reported(family))) && reported(part)
-                })
-            });
-            assert!(reported(&name) || in_family, "docs/reference/series.md does not document `{name}`");
+        // The types of the Python package are generated from the pages of docs/reference on the columns.
+        let types = include_str!("../../../../python/floatgate/columns.py");
+        let types = types.split_once("class Series(").unwrap().1;
+        let columns = fields();
+        for Field { name, .. } in &columns {
+            assert!(
+                types.contains(&format!("    {name}: ")),
+                "neither docs/reference nor Python has `{name}`: run make bless"
+            );
+        }
+        assert_eq!(types.matches(": npt.NDArray").count(), columns.len());
+        for (statistic, _) in Statistics::default().list() {
+            let has = |column| columns.iter().any(|field| field.name.starts_with(column));
+            assert!(statistic.column.is_none_or(has), "{statistic:?}");
         }
     }
 }

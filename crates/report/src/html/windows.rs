@@ -1,5 +1,7 @@
 //! Values of a run by window of simulated time, as far as figures show them.
 
+use floatgate_core::metrics::counters::Counters;
+use floatgate_core::metrics::statistics::{Derived, Statistics};
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::time::Time;
 
@@ -77,15 +79,15 @@ pub fn points(windows: &[Row]) -> Vec<SeriesPoint> {
         start_s: Time(row.start_ps).as_s(),
         end_s: Time(row.end_ps).as_s(),
         operations: there.iter().map(|operation| point_of(*operation, &row.operations[operation.index()])).collect(),
-        free_blocks_min: Some(row.free_blocks_min as f64),
-        free_blocks_mean: row.free_blocks_mean,
-        victims: row.victims as f64,
-        cleaning_efficiency: row.efficiency,
-        host_units: row.host_units as f64,
-        units_programmed: row.units_programmed as f64,
-        merges: row.merges,
-        logs_reclaimed: row.logs_reclaimed as f64,
-        associativity: row.associativity,
+        free_blocks_min: Some(row.statistics.derived.free_blocks_min as f64),
+        free_blocks_mean: row.statistics.derived.free_blocks_mean,
+        victims: row.statistics.counters.victims as f64,
+        cleaning_efficiency: row.statistics.derived.efficiency,
+        host_units: row.statistics.counters.host_units as f64,
+        units_programmed: row.statistics.derived.units_programmed as f64,
+        merges: row.statistics.counters.merges,
+        logs_reclaimed: row.statistics.counters.log_blocks.reclaimed as f64,
+        associativity: row.statistics.derived.associativity,
     };
     windows.iter().map(point).collect()
 }
@@ -115,20 +117,28 @@ pub fn merged(windows: &[Row]) -> Row {
             ..OperationRow::default()
         };
     }
-    let sum = |of: fn(&Row) -> f64| windows.iter().map(of).sum::<f64>();
-    let count = |of: fn(&Row) -> u64| windows.iter().map(of).sum::<u64>();
-    let ratio = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
-    (all.host_units, all.units_programmed) = (count(|row| row.host_units), count(|row| row.units_programmed));
-    let spared = sum(|row| row.efficiency.unwrap_or_default() * row.victims as f64);
-    all.victims = count(|row| row.victims);
-    all.efficiency = ratio(spared, all.victims as f64);
-    all.merges = std::array::from_fn(|kind| windows.iter().map(|row| row.merges[kind]).sum());
-    let logical = sum(|row| row.associativity.unwrap_or_default() * row.logs_reclaimed as f64);
-    all.logs_reclaimed = count(|row| row.logs_reclaimed);
-    all.associativity = ratio(logical, all.logs_reclaimed as f64);
-    all.free_blocks_min = windows.iter().map(|row| row.free_blocks_min).min().unwrap_or_default();
-    all.free_blocks_mean = ratio(sum(|row| row.free_blocks_mean.unwrap_or_default()), windows.len() as f64);
+    all.statistics = merged_statistics(windows);
     all
+}
+
+fn merged_statistics(windows: &[Row]) -> Statistics {
+    let statistics = || windows.iter().map(|row| &row.statistics);
+    let counters = statistics().fold(Counters::default(), |sum, of| sum.plus(&of.counters));
+    let mean = |of: fn(&Statistics) -> (Option<f64>, f64)| {
+        let (sum, weights) = statistics().map(of).fold((0.0, 0.0), |(sum, weights), (value, weight)| {
+            (sum + value.unwrap_or_default() * weight, weights + weight)
+        });
+        (weights > 0.0).then(|| sum / weights)
+    };
+    let derived = Derived {
+        units_programmed: statistics().map(|of| of.derived.units_programmed).sum(),
+        efficiency: mean(|of| (of.derived.efficiency, of.counters.victims as f64)),
+        associativity: mean(|of| (of.derived.associativity, of.counters.log_blocks.reclaimed as f64)),
+        free_blocks_min: statistics().map(|of| of.derived.free_blocks_min).min().unwrap_or_default(),
+        free_blocks_mean: mean(|of| (of.derived.free_blocks_mean, 1.0)),
+        ..Derived::default()
+    };
+    Statistics { counters, derived, ..Statistics::default() }
 }
 
 fn point_of(operation: Operation, row: &OperationRow) -> SeriesOperation {
@@ -159,9 +169,10 @@ mod tests {
                 p99_us: (count > 0).then_some(latency),
                 ..OperationRow::default()
             };
-            (row.host_units, row.units_programmed, row.free_blocks_min) = (1, 3, number % 4);
-            (row.merges, row.logs_reclaimed) = ([1, 0, number % 2], number % 4);
-            row.associativity = (!number.is_multiple_of(4)).then_some(number as f64);
+            let Statistics { counters, derived, .. } = &mut row.statistics;
+            (counters.host_units, derived.units_programmed, derived.free_blocks_min) = (1, 3, number % 4);
+            (counters.merges, counters.log_blocks.reclaimed) = ([1, 0, number % 2], number % 4);
+            derived.associativity = (!number.is_multiple_of(4)).then_some(number as f64);
             row
         };
         let rows: Vec<Row> = (0..4096).map(row).collect();

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::metrics::counters::{Counters, MergeKind, ProgramCause};
-use floatgate_core::metrics::series::Answered;
-use floatgate_core::metrics::summary::units_programmed;
+use floatgate_core::metrics::series::{Answered, Sample};
+use floatgate_core::metrics::statistics::{Interval, Statistics};
 use floatgate_core::sim::request::{Operation, SECTOR};
 use serde::{Deserialize, Serialize};
 
@@ -150,26 +150,15 @@ pub struct ParallelCommands {
 /// Activity of flash since the first request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flash {
-    /// Mapping units programmed per unit that the host wrote. `None` without writes.
-    pub write_amplification: Option<f64>,
+    /// Statistics of the device that have a metric.
+    #[serde(flatten)]
+    pub statistics: Statistics,
     /// Write amplification in the window.
     pub write_amplification_now: Option<f64>,
-    /// Victims that garbage collection has chosen.
-    pub gc_victims: u64,
-    /// Blocks erased.
-    pub blocks_erased: u64,
-    /// Valid mapping units moved by garbage collection.
-    pub units_moved: u64,
-    /// Mapping units that the host trimmed.
-    pub units_trimmed: u64,
-    /// Pages read.
-    pub pages_read: u64,
     /// Pages programmed.
     pub pages_programmed: u64,
     /// Pages programmed by cause.
     pub programs: BTreeMap<String, u64>,
-    /// Pages moved within their plane.
-    pub copy_backs: u64,
     /// Merges of blocks, by kind. Empty if the mapping scheme does not merge.
     #[serde(default)]
     pub merges: BTreeMap<String, u64>,
@@ -181,26 +170,6 @@ pub struct Flash {
     pub log_blocks: Option<LogBlocks>,
     /// Commands on several planes or dies, by kind.
     pub parallel: Vec<ParallelCommands>,
-    /// Smallest number of free blocks of any plane.
-    pub free_blocks_min: u32,
-    /// Free blocks of all planes.
-    pub free_blocks: u64,
-    /// Hits in the mapping cache. 0 if the whole map is in memory.
-    pub map_hits: u64,
-    /// Misses in the mapping cache.
-    pub map_misses: u64,
-    /// Failed program operations.
-    #[serde(default)]
-    pub programs_failed: u64,
-    /// Failed erase operations.
-    #[serde(default)]
-    pub erases_failed: u64,
-    /// Uncorrectable page reads, for the host and for other causes.
-    #[serde(default)]
-    pub uncorrectable_reads: u64,
-    /// Bad blocks.
-    #[serde(default)]
-    pub bad_blocks: u64,
     /// True if the device no longer accepts writes.
     #[serde(default)]
     pub read_only: bool,
@@ -616,46 +585,28 @@ impl Requests {
 
 impl Flash {
     fn new(config: &DeviceConfig, snapshot: &Snapshot, counters: &Counters, span_s: f64) -> Flash {
-        let amplification = |counters: &Counters| {
-            (counters.host_units > 0).then(|| units_programmed(config, counters) as f64 / counters.host_units as f64)
-        };
+        let Sample { buffer, buffer_units, free_blocks_min, free_blocks_sum, bad_blocks, .. } = snapshot.sample;
+        let interval =
+            Interval { config, counters, buffer: &buffer, buffer_units, free_blocks_min, free_blocks_sum, bad_blocks };
+        let now = snapshot.window.as_ref().map(|window| window.statistics(config)).unwrap_or_default();
         let parallel = snapshot.sample.parallel.shapes().map(|shape| ParallelCommands {
             kind: shape.kind.name().to_owned(),
             dies: shape.dies,
             planes: shape.planes,
             commands: shape.commands,
         });
-        let programs = ProgramCause::ALL.iter();
-        let merges = || MergeKind::ALL.iter().filter(|_| config.merges_blocks());
-        let in_window = |kind: MergeKind| {
-            let count = snapshot.window.as_ref().map_or(0, |window| window.counters.merges[kind as usize]);
-            if span_s > 0.0 { count as f64 / span_s } else { 0.0 }
-        };
+        let named = |(name, count): (&&str, u64)| ((*name).to_owned(), count);
+        let merges = || MergeKind::NAMES.iter().filter(|_| config.merges_blocks());
+        let rate = |count: u64| if span_s > 0.0 { count as f64 / span_s } else { 0.0 };
         Flash {
-            write_amplification: amplification(counters),
-            write_amplification_now: snapshot.window.as_ref().and_then(|window| amplification(&window.counters)),
-            gc_victims: counters.victims,
-            blocks_erased: counters.blocks_erased,
-            units_moved: counters.units_moved(),
-            units_trimmed: counters.units_trimmed,
-            pages_read: counters.pages_read_total(),
+            statistics: Statistics::new(&interval),
+            write_amplification_now: now.derived.write_amplification,
             pages_programmed: counters.pages_programmed_total(),
-            programs: programs
-                .map(|&(cause, name)| (name.to_owned(), counters.pages_programmed[cause as usize]))
-                .collect(),
-            copy_backs: counters.copy_backs,
-            merges: merges().map(|&(kind, name)| (name.to_owned(), counters.merges[kind as usize])).collect(),
-            merges_per_s: merges().map(|&(kind, name)| (name.to_owned(), in_window(kind))).collect(),
+            programs: ProgramCause::NAMES.iter().zip(counters.pages_programmed).map(named).collect(),
+            merges: merges().zip(counters.merges).map(named).collect(),
+            merges_per_s: merges().zip(now.counters.merges).map(|(name, n)| ((*name).to_owned(), rate(n))).collect(),
             log_blocks: LogBlocks::new(config, snapshot, counters),
             parallel: parallel.collect(),
-            free_blocks_min: snapshot.sample.free_blocks_min,
-            free_blocks: snapshot.sample.free_blocks_sum,
-            map_hits: counters.map.hits,
-            map_misses: counters.map.misses,
-            programs_failed: counters.faults.programs_failed,
-            erases_failed: counters.faults.erases_failed,
-            uncorrectable_reads: counters.faults.uncorrectable.iter().sum(),
-            bad_blocks: snapshot.sample.bad_blocks,
             read_only: snapshot.sample.read_only,
         }
     }

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use floatgate_core::metrics::table::{self as statistics, Value};
+
 use super::frame::{Frame, Info, LogBlocks, Member};
 use super::latencies::Latencies;
 
@@ -239,23 +241,20 @@ fn log_blocks(metrics: &mut Metrics, logs: &LogBlocks) {
 
 fn flash(metrics: &mut Metrics, frame: &Frame) {
     let flash = &frame.flash;
-    let help = "Mapping units programmed per mapping unit that the host wrote.";
-    metrics.one("write_amplification", GAUGE, help, flash.write_amplification);
-    let counters = [
-        ("gc_victims_total", "Victims of garbage collection.", flash.gc_victims),
-        ("blocks_erased_total", "Blocks erased.", flash.blocks_erased),
-        ("units_moved_total", "Valid mapping units moved by garbage collection.", flash.units_moved),
-        ("units_trimmed_total", "Mapping units that the host trimmed.", flash.units_trimmed),
-        ("pages_read_total", "Flash pages read.", flash.pages_read),
-        ("copy_backs_total", "Pages moved within their plane.", flash.copy_backs),
-        ("map_hits_total", "Map entries found in the cache.", flash.map_hits),
-        ("programs_failed_total", "Programs that failed.", flash.programs_failed),
-        ("erases_failed_total", "Erases that failed.", flash.erases_failed),
-        ("uncorrectable_reads_total", "Uncorrectable page reads.", flash.uncorrectable_reads),
-        ("map_misses_total", "Map entries loaded from flash.", flash.map_misses),
-    ];
-    for (name, help, value) in counters {
-        metrics.one(name, COUNTER, help, Some(value));
+    for (statistic, value) in { flash.statistics }.list() {
+        let Some(name) = statistic.metric else { continue };
+        let (name, kind) = match statistic.kind {
+            statistics::Kind::Counter => (format!("{name}_total"), COUNTER),
+            statistics::Kind::Gauge => (name.to_owned(), GAUGE),
+        };
+        let samples: Vec<(Labels, Number)> = match value {
+            Value::Whole(count) => vec![(Vec::new(), (*count).into())],
+            Value::Number(number) => number.iter().map(|number| (Vec::new(), (*number).into())).collect(),
+            Value::Each(counts, causes) => {
+                causes.iter().zip(counts).map(|(cause, count)| (labeled("cause", cause), (*count).into())).collect()
+            }
+        };
+        metrics.family(&name, kind, statistic.meaning, samples);
     }
     let merges = flash.merges.iter().map(|(kind, count)| (labeled("kind", kind), (*count).into()));
     metrics.family("merges_total", COUNTER, "Merges of logical blocks, by kind.", merges);
@@ -269,12 +268,8 @@ fn flash(metrics: &mut Metrics, frame: &Frame) {
         (vec![("kind", parallel.kind.clone()), ("dies", dies), ("planes", planes)], parallel.commands.into())
     });
     metrics.family("parallel_commands_total", COUNTER, "Multi-plane and interleaved commands.", parallel);
-    metrics.one("free_blocks", GAUGE, "Free blocks of all planes.", Some(flash.free_blocks));
-    metrics.one("bad_blocks", GAUGE, "Bad blocks of all planes.", Some(flash.bad_blocks));
     let help = "1 if the device is read-only.";
     metrics.one("read_only", GAUGE, help, Some(flash.read_only));
-    let help = "Minimum number of free blocks of a plane.";
-    metrics.one("free_blocks_min", GAUGE, help, Some(flash.free_blocks_min));
 }
 
 fn busy(metrics: &mut Metrics, frame: &Frame) {
