@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::limits;
 use super::units::Duration;
 
 /// Commands beyond the basic read, program and erase. All are off by default.
@@ -119,8 +120,10 @@ pub struct Suspend {
     /// True if host reads suspend erases.
     pub erase: bool,
     /// Time from the suspend command until the die takes a read.
+    #[schemars(extend("x-range" = limits::TIME))]
     pub latency: Duration,
     /// Time from the resume command until the cells continue.
+    #[schemars(extend("x-range" = limits::TIME))]
     pub resume: Duration,
     /// Maximum number of read commands that delay one operation, over all its suspensions.
     #[schemars(range(min = 1, max = 1000))]

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::limits;
 use super::units::Duration;
 
 /// Bits per cell of a block, from its opening to its erase.
@@ -29,8 +30,10 @@ impl CellMode {
 #[serde(deny_unknown_fields)]
 pub struct SlcMode {
     /// Time from cell to register (tR).
+    #[schemars(extend("x-range" = limits::TIME))]
     pub read: Duration,
     /// Time from register to cell (tPROG), for all pages that one program command fills.
+    #[schemars(extend("x-range" = limits::TIME))]
     pub program: Duration,
 }
 

@@ -9,7 +9,7 @@ use super::cells::CellMode;
 use super::error::{ConfigError, Problem};
 use super::limits::{MAX_SLOTS, MAX_UNITS, MAX_UNITS_PER_BLOCK, MAX_UNITS_PER_PROGRAM};
 use super::schema::Schema;
-use super::units::{Bandwidth, BlockCount, Bytes, Duration, Frequency, OneOrMany, TransferRate};
+use super::units::{BlockCount, Bytes, Duration, OneOrMany};
 use super::{
     BlockSummary, BusProtocol, Capacity, Concurrency, DeviceConfig, FaultsConfig, Firmware, Frontiers, GcPace, GcScope,
     MapMemory, WearOut, WritePolicy,
@@ -25,15 +25,9 @@ const MAX_MERGED: u32 = 64;
 pub(super) const MAX_PAGE: u64 = 16 << 20;
 /// Maximum bytes of a logical page or stripe.
 const MAX_STRIPE: u64 = 16 << 20;
-/// Maximum time of an operation. It is longer than any real one, and no sum of such times comes near the end of the
-/// clock.
-const MAX_TIME: Duration = Duration(100_000_000_000_000);
 /// Maximum cost of a step of the firmware. It is longer than any real step, and the work of the longest request ends
 /// before the clock does.
 const MAX_COST: Duration = Duration(1_000_000_000);
-/// Maximum time of a bus cycle. It is longer than any real one, and the largest program moves its data within hours
-/// (`Time::LAST`).
-const MAX_CYCLE: Duration = Duration(10_000_000);
 
 impl DeviceConfig {
     /// Checks all values, each by itself and against the others. The error has all problems that were found.
@@ -92,7 +86,7 @@ impl Check<'_> {
         }
     }
 
-    /// Checks all numbers against the ranges in their attributes, which are in the schema of a device file as well.
+    /// Checks all values against the ranges in their attributes, which are in the schema of a device file as well.
     fn ranges(&mut self) {
         static SCHEMA: LazyLock<Schema> = LazyLock::new(Schema::new);
         let values = serde_json::to_value(self.device).expect("a device is plain data");
@@ -109,7 +103,6 @@ impl Check<'_> {
         } else {
             self.times("nand.program", &nand.program);
         }
-        self.in_range("nand.erase", nand.erase, Duration(0)..=MAX_TIME, "no erase takes longer");
         self.advanced();
     }
 
@@ -173,10 +166,6 @@ impl Check<'_> {
                 self.refuse(&path, true, "not supported if a mapping unit spans pages (geometry.mapping_unit)");
             }
         }
-        let (path, suspend) = ("nand.advanced.suspend", &nand.advanced.suspend);
-        for (name, time) in [("latency", suspend.latency), ("resume", suspend.resume)] {
-            self.in_range(&format!("{path}.{name}"), time, Duration(0)..=MAX_TIME, "no suspension takes longer");
-        }
     }
 
     fn times(&mut self, path: &str, times: &OneOrMany<Duration>) {
@@ -187,9 +176,6 @@ impl Check<'_> {
             let what = format!("must be one time, or a list of {bits}: one for each page type of {cell} (nand.cell)");
             self.refuse(path, shown(times), &what);
         }
-        for value in values {
-            self.in_range(path, value, Duration(0)..=MAX_TIME, "no operation takes longer");
-        }
     }
 
     fn bus(&mut self) {
@@ -197,31 +183,13 @@ impl Check<'_> {
         if ![8, 16].contains(&bus.width) {
             self.refuse("bus.width", bus.width, "must be 8 or 16, the data lines of flash parts");
         }
-        match &bus.protocol {
-            BusProtocol::Sdr(cycle) => {
-                self.in_range("bus.protocol.sdr", *cycle, Duration(1)..=MAX_CYCLE, "it is the time of one bus cycle");
-            }
-            BusProtocol::NvDdr(rate) => {
-                let range = TransferRate(100_000)..=TransferRate(1_000_000_000_000);
-                self.in_range("bus.protocol.nv-ddr", *rate, range, "it is the number of transfers per second");
-            }
-        }
         let cycles = [("bus.read_cycle", bus.read_cycle), ("bus.write_cycle", bus.write_cycle)];
         for (path, cycle) in cycles.into_iter().filter_map(|(path, cycle)| Some((path, cycle?))) {
-            self.in_range(path, cycle, Duration(1)..=MAX_CYCLE, "it is the time of one bus cycle");
             if matches!(bus.protocol, BusProtocol::NvDdr(_)) {
                 let what = "needs an SDR bus: NV-DDR has one rate for both directions; leave it out, or set \
                             bus.protocol.sdr";
                 self.refuse(path, cycle, what);
             }
-        }
-        if let Some(cycle) = bus.command_cycle {
-            self.in_range("bus.command_cycle", cycle, Duration(0)..=MAX_CYCLE, "it is the time of one bus cycle");
-        }
-        let for_reads = bus.channel_switch_read.map(|time| ("bus.channel_switch_read", time));
-        let switches = [("bus.way_switch", bus.way_switch), ("bus.channel_switch", bus.channel_switch)];
-        for (path, time) in switches.into_iter().chain(for_reads) {
-            self.in_range(path, time, Duration(0)..=MAX_TIME, "no switch takes longer");
         }
     }
 
@@ -231,13 +199,6 @@ impl Check<'_> {
             let what = "must be 512B or 4KiB, the logical blocks of drives";
             self.refuse("host.sector_size", host.sector_size, what);
         }
-        if let Some(bandwidth) = host.link_bandwidth {
-            let range = Bandwidth(1_000)..=Bandwidth(1_000_000_000_000_000);
-            self.in_range("host.link_bandwidth", bandwidth, range, "for an unlimited link, leave it out");
-        }
-        self.in_range("host.link_latency", host.link_latency, Duration(0)..=MAX_TIME, "no link is slower");
-        let timeout = self.device.controller.fill_timeout;
-        self.in_range("controller.fill_timeout", timeout, Duration(0)..=MAX_TIME, "no write waits longer");
         if let Some(firmware) = &self.device.controller.firmware {
             self.firmware(firmware);
         }
@@ -253,8 +214,6 @@ impl Check<'_> {
 
     fn firmware(&mut self, firmware: &Firmware) {
         let path = |key: &str| format!("controller.firmware.{key}");
-        let range = Frequency(1_000)..=Frequency(1_000_000_000_000);
-        self.in_range(&path("clock"), firmware.clock, range, "it is the clock frequency of a core");
         let costs = [
             ("interrupt", firmware.interrupt),
             ("lookup", firmware.lookup),
@@ -281,14 +240,6 @@ impl Check<'_> {
         if buffer.write == WritePolicy::WriteThrough && !buffer.read {
             let what = "must be true with buffer.write = \"write-through\", since the buffer would hold nothing";
             self.refuse("buffer.read", buffer.read, what);
-        }
-        if let Some(idle) = buffer.idle {
-            self.in_range("buffer.idle", idle, Duration(0)..=MAX_TIME, "to disable it, leave it out");
-        }
-        self.in_range("buffer.latency", buffer.latency, Duration(0)..=MAX_TIME, "no memory is slower");
-        if let Some(bandwidth) = buffer.bandwidth {
-            let range = Bandwidth(1_000)..=Bandwidth(1_000_000_000_000_000);
-            self.in_range("buffer.bandwidth", bandwidth, range, "for unlimited bandwidth, leave it out");
         }
     }
 
@@ -430,9 +381,8 @@ impl Check<'_> {
     /// Checks SLC mode against the sizes of blocks and programs.
     fn slc_mode(&mut self) {
         let device = self.device;
-        let Some(mode) = device.nand.slc_mode else { return };
-        for (key, time) in [("read", mode.read), ("program", mode.program)] {
-            self.in_range(&format!("nand.slc_mode.{key}"), time, Duration(0)..=MAX_TIME, "no operation takes longer");
+        if device.nand.slc_mode.is_none() {
+            return;
         }
         let (g, bits) = (&device.geometry, device.nand.cell.bits());
         let cell = format!("{:?}", device.nand.cell).to_uppercase();
@@ -669,7 +619,6 @@ impl Check<'_> {
             let what = format!("not supported with mapping.scheme = {scheme}, whose merges free blocks; leave it out");
             self.refuse("gc.background", "{ .. }", &what);
         }
-        self.in_range("gc.background.idle", background.idle, Duration(0)..=MAX_TIME, "no idle time is longer");
         let (until, blocks) = (background.until.of(device.geometry.blocks), device.geometry.blocks);
         let least = device.soft_threshold() + 2;
         if !(least..=blocks).contains(&until) {
@@ -686,8 +635,6 @@ impl Check<'_> {
     fn throttle(&mut self) {
         let device = self.device;
         let Some(throttle) = &device.gc.throttle else { return };
-        let why = "to disable it, leave gc.throttle out";
-        self.in_range("gc.throttle.delay", throttle.delay, Duration(1)..=MAX_TIME, why);
         let (below, blocks) = (throttle.below.of(device.geometry.blocks), device.geometry.blocks);
         let least = device.hard_threshold() + 1;
         if !(least..=blocks).contains(&below) {

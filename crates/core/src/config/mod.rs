@@ -259,11 +259,14 @@ pub struct Nand {
     #[serde(default)]
     pub cell: Cell,
     /// Time from cell to register (tR): one value, or one for each page type of the wordline, LSB first.
+    #[schemars(extend("x-range" = limits::TIME))]
     pub read: OneOrMany<Duration>,
     /// Time from register to cell (tPROG): one value, or one for each page type of the wordline, LSB first. If
     /// `geometry.pages_per_program` is above 1, one value for the whole wordline.
+    #[schemars(extend("x-range" = limits::TIME))]
     pub program: OneOrMany<Duration>,
     /// Time of a block erase (tBERS).
+    #[schemars(extend("x-range" = limits::TIME))]
     pub erase: Duration,
     /// Number of erases that a block endures; 0 if unlimited or unknown. Default: 100,000 for SLC, 10,000 for MLC,
     /// 3,000 for TLC and 1,000 for QLC. With a table `faults`, the next erase fails. Without one, results report the
@@ -292,9 +295,11 @@ pub struct Bus {
     pub protocol: BusProtocol,
     /// Time of a data cycle out of a chip (tRC), for an SDR bus. Default: the cycle of `bus.protocol.sdr`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-range" = limits::CYCLE))]
     pub read_cycle: Option<Duration>,
     /// Time of a data cycle into a chip (tWC), for an SDR bus. Default: the cycle of `bus.protocol.sdr`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-range" = limits::CYCLE))]
     pub write_cycle: Option<Duration>,
     /// Number of data lines: 8 or 16.
     #[serde(default = "eight")]
@@ -302,6 +307,7 @@ pub struct Bus {
     pub width: u32,
     /// Time of one command or address cycle. Default: the time of one data cycle into a chip.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-range" = limits::COMMAND_CYCLE))]
     pub command_cycle: Option<Duration>,
     /// Number of command and address cycles of each operation. If all are 0, commands take no time on the channel.
     #[serde(default)]
@@ -319,12 +325,15 @@ pub struct Bus {
     pub partial_transfer: bool,
     /// Delay when a channel switches to another chip.
     #[serde(default)]
+    #[schemars(extend("x-range" = limits::TIME))]
     pub way_switch: Duration,
     /// Delay when the controller switches to another channel.
     #[serde(default)]
+    #[schemars(extend("x-range" = limits::TIME))]
     pub channel_switch: Duration,
     /// Delay when the controller switches to another channel for a read. Default: `channel_switch`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-range" = limits::TIME))]
     pub channel_switch_read: Option<Duration>,
     /// Resource that a channel switch delays.
     #[serde(default)]
@@ -340,9 +349,9 @@ fn eight() -> u32 {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum BusProtocol {
     /// Asynchronous single data rate, with the time of a cycle (tRC, tWC).
-    Sdr(Duration),
+    Sdr(#[schemars(extend("x-range" = limits::CYCLE))] Duration),
     /// NV-DDR, NV-DDR2 or NV-DDR3, with the number of transfers per second.
-    NvDdr(TransferRate),
+    NvDdr(#[schemars(extend("x-range" = limits::TRANSFER_RATE))] TransferRate),
 }
 
 /// Direction of a transfer on the channel.
@@ -508,6 +517,7 @@ impl GcScope {
 #[serde(deny_unknown_fields)]
 pub struct Background {
     /// Idle time, counted from the last completion, after which garbage collection starts.
+    #[schemars(extend("x-range" = limits::TIME))]
     pub idle: Duration,
     /// Number of free blocks in a plane, or share of its blocks, below which garbage collection runs, at least two more
     /// than the soft threshold. With `gc.scope = "pool"`, it applies to pools, as thresholds do.
@@ -530,6 +540,7 @@ pub struct Throttle {
     /// threshold.
     pub below: BlockCount,
     /// Delay of each mapping unit of a write at the hard threshold. It falls linearly to 0 at `below`.
+    #[schemars(extend("x-range" = limits::DELAY))]
     pub delay: Duration,
 }
 
@@ -572,6 +583,7 @@ pub struct Controller {
     pub write_slots: u32,
     /// Maximum time for which a host write waits for others to fill its program command. The rest is padding. A flush
     /// or FUA ends the wait.
+    #[schemars(extend("x-range" = limits::TIME))]
     pub fill_timeout: Duration,
     /// Costs of the controller's firmware. Without this table it takes no time.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -594,6 +606,7 @@ pub struct Firmware {
     #[schemars(range(min = 1, max = 1024))]
     pub cores: u32,
     /// Clock frequency of each core. Default: Hu et al. 2011, Section 3.1.
+    #[schemars(extend("x-range" = limits::CLOCK))]
     pub clock: Frequency,
     /// Cost of receiving a request, and again of completing it.
     pub interrupt: FirmwareCost,
@@ -658,14 +671,15 @@ pub struct BufferConfig {
     pub low_water: f64,
     /// Time without an outstanding request after which dirty units are written back. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Duration")]
+    #[schemars(with = "Duration", extend("x-range" = limits::TIME))]
     pub idle: Option<Duration>,
     /// Latency of a memory access, in addition to the transfer time of its data.
     #[serde(default)]
+    #[schemars(extend("x-range" = limits::TIME))]
     pub latency: Duration,
     /// Bandwidth of the memory, shared by both directions. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Bandwidth")]
+    #[schemars(with = "Bandwidth", extend("x-range" = limits::BANDWIDTH))]
     pub bandwidth: Option<Bandwidth>,
     /// True if the buffer survives a power cut. Flushes and FUA writes then do not wait for flash.
     #[serde(default)]
@@ -744,8 +758,10 @@ pub struct Host {
     pub sector_size: Bytes,
     /// Bandwidth of the link in each direction. Default: unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-range" = limits::BANDWIDTH))]
     pub link_bandwidth: Option<Bandwidth>,
     /// Latency of the link in each direction.
+    #[schemars(extend("x-range" = limits::TIME))]
     pub link_latency: Duration,
 }
 

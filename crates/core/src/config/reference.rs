@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::path::join;
-use super::schema::{BASE_DOC, Schema, Shape, Variant};
+use super::schema::{BASE_DOC, Schema, Shape, Variant, quantities};
 use super::{BUILTINS, builtin};
 
 const INTRODUCTION: &str = "\
@@ -161,8 +161,15 @@ fn choice_with<'a>(page: &'a str, table: &str) -> Option<&'a str> {
     before.rsplit_once("Options of `")?.1.split('`').next()
 }
 
-/// Returns the type of a key in words.
+/// Returns the type of a key in words, with the range of a quantity.
 fn type_of(schema: &Schema, node: &Value) -> String {
+    let plain = plain_type_of(schema, node);
+    let Some([least, most]) = quantities(node) else { return plain };
+    let each = if plain.contains(", or ") { ", each" } else { "" };
+    format!("{plain}{each} from {least} to {most}")
+}
+
+fn plain_type_of(schema: &Schema, node: &Value) -> String {
     let inner = schema.resolve(node);
     match schema.shape(node) {
         Shape::Table(_) | Shape::Map => return "table".to_owned(),

@@ -11,7 +11,9 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::external::{EXTERNAL, Offer};
+use super::limits::RANGE;
 use super::path::{ABOUT, join};
+use super::units::in_base_unit;
 use super::{DeviceConfig, builtin_names, did_you_mean};
 
 /// Returns the JSON schema of a device file, for editors: the schema of [`DeviceConfig`], and `base`.
@@ -88,42 +90,63 @@ pub(super) struct Schema {
     pub offers: Vec<Offer>,
 }
 
-/// Range of a number.
-pub(super) struct Range(Bound<f64>, Bound<f64>);
+/// Range of a number, or of a quantity in its base unit.
+pub(super) struct Range {
+    least: Bound<f64>,
+    most: Bound<f64>,
+    /// The least and the greatest value of a quantity, with their units.
+    shown: Option<[String; 2]>,
+}
 
 impl Range {
-    fn of(node: &Value) -> Range {
+    /// Returns the range of the values of a key, alone or in a list.
+    fn of(schema: &Schema, node: &Value) -> Range {
+        if let Some([least, most]) = quantities(node) {
+            let limit = |text: &str| in_base_unit(text).map_or(Unbounded, |(limit, _)| Included(limit as f64));
+            let shown = Some([least.to_owned(), most.to_owned()]);
+            return Range { least: limit(least), most: limit(most), shown };
+        }
+        let node = schema.resolve(node);
         let limit = |included: &str, excluded: &str| match (node[included].as_f64(), node[excluded].as_f64()) {
             (_, Some(limit)) => Excluded(limit),
             (Some(limit), None) => Included(limit),
             (None, None) => Unbounded,
         };
-        Range(limit("minimum", "exclusiveMinimum"), limit("maximum", "exclusiveMaximum"))
+        let (least, most) = (limit("minimum", "exclusiveMinimum"), limit("maximum", "exclusiveMaximum"));
+        Range { least, most, shown: None }
     }
 
     fn contains(&self, value: f64) -> bool {
-        (self.0, self.1).contains(&value)
+        (self.least, self.most).contains(&value)
     }
 }
 
 impl Display for Range {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let least = match self.0 {
+        if let Some([least, most]) = &self.shown {
+            return write!(f, "from {least} to {most}");
+        }
+        let least = match self.least {
             Included(least) => Some(format!("at least {least}")),
             Excluded(least) => Some(format!("above {least}")),
             Unbounded => None,
         };
-        let most = match self.1 {
+        let most = match self.most {
             Included(most) => Some(format!("at most {most}")),
             Excluded(most) => Some(format!("below {most}")),
             Unbounded => None,
         };
-        match (self.0, self.1) {
+        match (self.least, self.most) {
             (Included(least), Included(most)) => write!(f, "from {least} to {most}"),
             (Included(least), Excluded(most)) => write!(f, "from {least} to below {most}"),
             _ => f.write_str(&least.into_iter().chain(most).collect::<Vec<_>>().join(" and ")),
         }
     }
+}
+
+/// Returns the range of a quantity with a unit, if the node has one.
+pub(super) fn quantities(node: &Value) -> Option<[&str; 2]> {
+    Some([node[RANGE][0].as_str()?, node[RANGE][1].as_str()?])
 }
 
 /// Kind of value of a key.
@@ -222,13 +245,12 @@ impl Schema {
         }
     }
 
-    /// Calls `refuse` with the path, the value and the range of each number that is outside the range of its node.
-    pub fn out_of_range(&self, value: &Value, refuse: &mut dyn FnMut(&str, f64, Range)) {
+    /// Calls `refuse` with the path, the value and the range of each number or quantity that is outside its range.
+    pub fn out_of_range(&self, value: &Value, refuse: &mut dyn FnMut(&str, &str, Range)) {
         self.out_of_range_below(&self.root, value, "", refuse);
     }
 
-    fn out_of_range_below(&self, node: &Value, value: &Value, path: &str, refuse: &mut dyn FnMut(&str, f64, Range)) {
-        let node = self.resolve(node);
+    fn out_of_range_below(&self, node: &Value, value: &Value, path: &str, refuse: &mut dyn FnMut(&str, &str, Range)) {
         if let Some(fields) = value.as_object() {
             for (key, value) in fields {
                 if let Some(node) = self.child(node, key) {
@@ -237,11 +259,22 @@ impl Schema {
             }
             return;
         }
-        // A number that JSON does not have becomes null.
-        let is_number = value.is_number() || (value.is_null() && node["type"] == "number");
-        let (value, range) = (value.as_f64().unwrap_or(f64::NAN), Range::of(node));
-        if is_number && !range.contains(value) {
-            refuse(path, value, range);
+        if let Some(values) = value.as_array() {
+            // The range of a quantity is that of each, at the key. That of a number is at the items.
+            let of_items = Some(&self.resolve(node)["items"]).filter(|items| !items.is_null());
+            let node = if quantities(node).is_some() { node } else { of_items.unwrap_or(node) };
+            return values.iter().for_each(|value| self.out_of_range_below(node, value, path, refuse));
+        }
+        let range = Range::of(self, node);
+        let number = match value {
+            Value::String(text) => range.shown.as_ref().and_then(|_| in_base_unit(text)).map(|(value, _)| value as f64),
+            // A number that JSON does not have becomes null.
+            Value::Null => (self.resolve(node)["type"] == "number").then_some(f64::NAN),
+            _ => value.as_f64(),
+        };
+        if let Some(number) = number.filter(|number| !range.contains(*number)) {
+            let shown = value.as_str().map_or(number.to_string(), str::to_owned);
+            refuse(path, &shown, range);
         }
     }
 
@@ -372,34 +405,80 @@ fn choice(alternatives: &[Value]) -> Option<Vec<Variant<'_>>> {
 mod tests {
     use super::*;
 
-    /// Each option with a range is refused by its path, directly beyond both ends.
+    /// Returns the values directly beyond both ends of a range.
+    fn beyond(range: &Range) -> Vec<Value> {
+        if let Some([least, most]) = &range.shown {
+            let at = |text: &str, step: i64| {
+                let (limit, unit) = in_base_unit(text).unwrap();
+                limit.checked_add_signed(step).map(|value| json!(format!("{value}{unit}")))
+            };
+            return at(least, -1).into_iter().chain(at(most, 1)).collect();
+        }
+        let below = match range.least {
+            Included(least) => Some(least - 1e-3),
+            Excluded(least) => Some(least),
+            Unbounded => None,
+        };
+        let above = match range.most {
+            Included(most) => Some(most + 1e-3),
+            Excluded(most) => Some(most),
+            Unbounded => None,
+        };
+        below.into_iter().chain(above).map(|value| json!(value)).collect()
+    }
+
+    fn refused(schema: &Schema, path: &str, value: &Value) -> Vec<String> {
+        let device = path.rsplit('.').fold(value.clone(), |value, key| json!({ key: value }));
+        let mut refused = Vec::new();
+        schema.out_of_range(&device, &mut |path, value, _| refused.push(format!("{path} = {value}")));
+        refused
+    }
+
+    /// Each option with a range is refused by its path, directly beyond both ends, alone and in a list.
     #[test]
     fn all_ranges_are_checked() {
         let schema = Schema::new();
         let mut paths = Vec::new();
         schema.options_below(&schema.root, "", &mut paths);
-        let mut limits = 0;
+        let (mut limits, mut of_quantities) = (0, 0);
         for path in paths {
             let node = path.split('.').try_fold(&schema.root, |node, key| schema.child(node, key));
-            let Some(Range(least, most)) = node.map(|node| Range::of(schema.resolve(node))) else { continue };
-            let below = match least {
-                Included(least) => Some(least - 1e-3),
-                Excluded(least) => Some(least),
-                Unbounded => None,
-            };
-            let above = match most {
-                Included(most) => Some(most + 1e-3),
-                Excluded(most) => Some(most),
-                Unbounded => None,
-            };
-            for beyond in below.into_iter().chain(above) {
-                let device = path.rsplit('.').fold(json!(beyond), |value, key| json!({ key: value }));
-                let mut refused = Vec::new();
-                schema.out_of_range(&device, &mut |path, value, _| refused.push((path.to_owned(), value)));
-                assert_eq!(refused, [(path.clone(), beyond)]);
+            let range = Range::of(&schema, node.unwrap_or(&Value::Null));
+            for beyond in beyond(&range) {
+                let value = beyond.as_str().map_or_else(|| beyond.as_f64().unwrap().to_string(), str::to_owned);
+                let expected = format!("{path} = {value}");
+                assert_eq!(refused(&schema, &path, &beyond), [expected.clone()]);
+                if range.shown.is_some() {
+                    assert_eq!(refused(&schema, &path, &json!([beyond, beyond])), [expected.clone(), expected]);
+                }
                 limits += 1;
+                of_quantities += usize::from(range.shown.is_some());
             }
         }
-        assert!(limits > 40, "{limits}");
+        assert!(limits > 80 && of_quantities > 25, "{limits}, {of_quantities}");
+    }
+
+    #[test]
+    fn numbers_in_lists_are_checked() {
+        let items = json!({ "type": "integer", "minimum": 1, "maximum": 3 });
+        let root = json!({ "properties": { "counts": { "type": "array", "items": items } } });
+        let schema = Schema { root, offers: Vec::new() };
+        assert_eq!(refused(&schema, "counts", &json!([1, 0, 3, 4])), ["counts = 0", "counts = 4"]);
+    }
+
+    #[test]
+    fn ranges_of_quantities_are_quantities() {
+        fn check(node: &Value, found: &mut usize) {
+            if let Some(range) = node.get(RANGE) {
+                let [least, most] = quantities(node).unwrap_or_else(|| panic!("{range}")).map(in_base_unit);
+                assert!(least.unwrap().0 < most.unwrap().0 && least.unwrap().1 == most.unwrap().1, "{range}");
+                *found += 1;
+            }
+            let children = node.as_object().into_iter().flat_map(|fields| fields.values());
+            children.chain(node.as_array().into_iter().flatten()).for_each(|child| check(child, found));
+        }
+        let mut found = 0;
+        check(&Schema::new().root, &mut found);
+        assert!(found > 20, "{found}");
     }
 }

@@ -38,6 +38,14 @@ fn scaled(text: &str, units: &[(&str, u128)], what: &str, example: &str) -> Resu
     u64::try_from(product / divisor).map_err(|_| format!("`{text}` is too large"))
 }
 
+/// Returns the value of `"12.5us"` in the base unit of the quantity, and that unit. `None` for another text.
+pub(super) fn in_base_unit(text: &str) -> Option<(u64, &'static str)> {
+    [TIMES, SIZES, RATES, FREQUENCIES, BANDWIDTHS].into_iter().find_map(|units| {
+        let value = scaled(text, units, "quantity", "").ok()?;
+        Some((value, units.iter().find(|(_, size)| *size == 1)?.0))
+    })
+}
+
 /// Formats `value` in the largest unit in which it is a whole number.
 fn in_largest(value: u64, units: &[(&str, u128)]) -> String {
     let fits = |size: u128| size > 0 && u128::from(value).is_multiple_of(size);

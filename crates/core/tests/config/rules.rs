@@ -80,6 +80,8 @@ const REFUSED: &[(&[&str], &str)] = &[
         "mapping.scheme.dftl: cells = slc: needs nand.slc_mode, with the times of such blocks",
     ),
     (&["nand.erase=1000s"], "nand.erase = 1000s: must be from 0ps to 100s"),
+    (&["nand.cell=mlc", "nand.read=['25us', '101s']"], "nand.read = 101s: must be from 0ps to 100s"),
+    (&["gc.throttle={ below = 10, delay = '0us' }"], "gc.throttle.delay = 0ps: must be from 1ps to 100s"),
     (&["bus.width=12"], "bus.width = 12: must be 8 or 16"),
     (&["bus.protocol.sdr=0ns"], "bus.protocol.sdr = 0ps: must be from 1ps to"),
     (&["bus.protocol.nv-ddr=0MT/s"], "bus.protocol.nv-ddr = 0T/s: must be from 100kT/s to"),
@@ -207,7 +209,7 @@ fn all_problems_are_found_at_once() {
     let all = ["geometry.dies=0", "nand.erase=1000s", "bus.width=12", "host.queue_depth=0"];
     let error = tiny(&all).unwrap_err();
     let paths: Vec<&str> = error.problems().iter().map(|problem| problem.path.as_str()).collect();
-    assert_eq!(paths, ["nand.erase", "bus.width", "geometry.dies", "host.queue_depth"]);
+    assert_eq!(paths, ["bus.width", "geometry.dies", "nand.erase", "host.queue_depth"]);
 }
 
 #[test]
