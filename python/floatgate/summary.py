@@ -502,7 +502,7 @@ class ProgramCauses(Node):
 
     __slots__ = ()
     _absent: ClassVar[Mapping[str, Any]] = {
-        "journal": 0, "checkpoint": 0, "wear": 0
+        "wear": 0, "journal": 0, "checkpoint": 0
     }
 
     host: int
@@ -510,6 +510,9 @@ class ProgramCauses(Node):
 
     gc: int
     """Data moved by garbage collection."""
+
+    wear: int
+    """Data of cold blocks, migrated by wear leveling (`config.gc.wear`)."""
 
     summary: int
     """Summaries of blocks."""
@@ -535,9 +538,6 @@ class ProgramCauses(Node):
     checkpoint: int
     """Parts of the checkpoint (`durability.checkpoint`)."""
 
-    wear: int
-    """Data of cold blocks, migrated by wear leveling (`config.gc.wear`)."""
-
 
 class ReadCauses(Node):
     """Pages read, by cause."""
@@ -553,6 +553,9 @@ class ReadCauses(Node):
     gc: int
     """Valid data that garbage collection moves."""
 
+    wear: int
+    """Data of cold blocks that wear leveling migrates (`config.gc.wear`)."""
+
     rmw: int
     """Data that partial writes keep (read-modify-write)."""
 
@@ -561,9 +564,6 @@ class ReadCauses(Node):
 
     merge: int
     """Data copied to keep the units of a logical block together."""
-
-    wear: int
-    """Data of cold blocks that wear leveling migrates (`config.gc.wear`)."""
 
 
 class MapCache(Node):

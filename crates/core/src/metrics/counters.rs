@@ -12,8 +12,11 @@ causes! {
         Host: host,
         /// Data moved by garbage collection.
         Gc: gc,
+        /// Data of cold blocks, migrated by wear leveling (`config.gc.wear`).
+        #[serde(default, skip_serializing_if = "is_zero")]
+        Wear = 10: wear,
         /// Summaries of blocks.
-        Summary: summary,
+        Summary = 2: summary,
         /// Padding: whole pages at the end of a wordline. `flash.units.unfilled` also has the padding inside pages.
         Padding: padding,
         /// Pages skipped so that a copy-back keeps the parity of its page.
@@ -30,9 +33,6 @@ causes! {
         /// Parts of the checkpoint (`durability.checkpoint`).
         #[serde(default, skip_serializing_if = "is_zero")]
         Checkpoint: checkpoint,
-        /// Data of cold blocks, migrated by wear leveling (`config.gc.wear`).
-        #[serde(default, skip_serializing_if = "is_zero")]
-        Wear: wear,
     }
 }
 
@@ -45,15 +45,15 @@ causes! {
         Host: host,
         /// Valid data that garbage collection moves.
         Gc: gc,
+        /// Data of cold blocks that wear leveling migrates (`config.gc.wear`).
+        #[serde(default, skip_serializing_if = "is_zero")]
+        Wear = 5: wear,
         /// Data that partial writes keep (read-modify-write).
-        Rmw: rmw,
+        Rmw = 2: rmw,
         /// Translation pages.
         Map: map,
         /// Data copied to keep the units of a logical block together.
         Merge: merge,
-        /// Data of cold blocks that wear leveling migrates (`config.gc.wear`).
-        #[serde(default, skip_serializing_if = "is_zero")]
-        Wear: wear,
     }
 }
 

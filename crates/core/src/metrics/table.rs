@@ -173,27 +173,32 @@ macro_rules! counters {
     };
 }
 
-/// Declares the causes of a count: an enum, and the part of a result with a number for each cause.
+/// Declares the causes of a count: an enum, and the part of a result with a number for each cause, in the order of the
+/// lines. The number of a cause is its index in a count, as in an enum.
 macro_rules! causes {
     (
         $(#[$about:meta])*
         pub enum $cause:ident, $(#[$of:meta])* pub struct $counts:ident {
-            $($(#[doc = $doc:literal])+ $(#[serde $serde:tt])? $variant:ident: $name:ident,)+
+            $($(#[doc = $doc:literal])+ $(#[serde $serde:tt])? $variant:ident $(= $number:literal)?: $name:ident,)+
         }
     ) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(usize)]
         pub enum $cause {
-            $($(#[doc = $doc])+ $variant,)+
+            $($(#[doc = $doc])+ $variant $(= $number)?,)+
         }
 
         impl $cause {
             /// All of them, with their names in results.
             pub const ALL: [($cause, &'static str); [$(stringify!($name)),+].len()] =
                 [$(($cause::$variant, stringify!($name))),+];
-            /// Their names in results.
-            pub const NAMES: [&'static str; $cause::ALL.len()] = [$(stringify!($name)),+];
+            /// Their names in results, indexed by cause.
+            pub const NAMES: [&'static str; $cause::ALL.len()] = {
+                let mut names = [""; $cause::ALL.len()];
+                $(names[$cause::$variant as usize] = stringify!($name);)+
+                names
+            };
         }
 
         $(#[$of])*
@@ -203,8 +208,8 @@ macro_rules! causes {
         }
 
         impl From<[u64; $cause::ALL.len()]> for $counts {
-            fn from([$($name),+]: [u64; $cause::ALL.len()]) -> $counts {
-                $counts { $($name),+ }
+            fn from(counts: [u64; $cause::ALL.len()]) -> $counts {
+                $counts { $($name: counts[$cause::$variant as usize]),+ }
             }
         }
     };
