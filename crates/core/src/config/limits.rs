@@ -12,13 +12,14 @@ pub const MAX_UNITS_PER_PROGRAM: u64 = 64;
 /// Maximum number of write slots: the ids that [`MAX_UNITS`] leaves.
 pub const MAX_SLOTS: u32 = 1 << 20;
 
-/// Name in the schema of the range of a quantity with a unit: the least and the greatest value.
+/// Name in the schema of the range of a quantity with a unit: the least and the greatest value, and possibly what to do
+/// instead of giving a value beyond them.
 pub const RANGE: &str = "x-range";
 /// Range of the time of an operation. It is longer than any real one, and no sum of such times comes near the end of
 /// the clock.
 pub const TIME: [&str; 2] = ["0ps", "100s"];
-/// Range of a delay that can be left out.
-pub const DELAY: [&str; 2] = ["1ps", "100s"];
+/// Range of the delay of a throttle.
+pub const DELAY: [&str; 3] = ["1ps", "100s", "to disable it, leave gc.throttle out"];
 /// Range of the time of a data cycle. It is longer than any real one, and the largest program moves its data within
 /// hours (`Time::LAST`).
 pub const CYCLE: [&str; 2] = ["1ps", "10us"];
@@ -27,6 +28,6 @@ pub const COMMAND_CYCLE: [&str; 2] = ["0ps", "10us"];
 /// Range of the transfer rate of a bus.
 pub const TRANSFER_RATE: [&str; 2] = ["100kT/s", "1000GT/s"];
 /// Range of a bandwidth, which can be left out if it is unlimited.
-pub const BANDWIDTH: [&str; 2] = ["1KB/s", "1000000GB/s"];
+pub const BANDWIDTH: [&str; 3] = ["1KB/s", "1000000GB/s", "for unlimited bandwidth, leave it out"];
 /// Range of the clock frequency of a core.
 pub const CLOCK: [&str; 2] = ["1kHz", "1000GHz"];

@@ -96,6 +96,8 @@ pub(super) struct Range {
     most: Bound<f64>,
     /// The least and the greatest value of a quantity, with their units.
     shown: Option<[String; 2]>,
+    /// Advice for a value beyond them.
+    instead: Option<String>,
 }
 
 impl Range {
@@ -104,7 +106,8 @@ impl Range {
         if let Some([least, most]) = quantities(node) {
             let limit = |text: &str| in_base_unit(text).map_or(Unbounded, |(limit, _)| Included(limit as f64));
             let shown = Some([least.to_owned(), most.to_owned()]);
-            return Range { least: limit(least), most: limit(most), shown };
+            let instead = node[RANGE][2].as_str().map(str::to_owned);
+            return Range { least: limit(least), most: limit(most), shown, instead };
         }
         let node = schema.resolve(node);
         let limit = |included: &str, excluded: &str| match (node[included].as_f64(), node[excluded].as_f64()) {
@@ -113,7 +116,7 @@ impl Range {
             (None, None) => Unbounded,
         };
         let (least, most) = (limit("minimum", "exclusiveMinimum"), limit("maximum", "exclusiveMaximum"));
-        Range { least, most, shown: None }
+        Range { least, most, shown: None, instead: None }
     }
 
     fn contains(&self, value: f64) -> bool {
@@ -124,7 +127,8 @@ impl Range {
 impl Display for Range {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if let Some([least, most]) = &self.shown {
-            return write!(f, "from {least} to {most}");
+            let instead = self.instead.iter().map(|instead| format!(": {instead}")).collect::<String>();
+            return write!(f, "from {least} to {most}{instead}");
         }
         let least = match self.least {
             Included(least) => Some(format!("at least {least}")),
@@ -447,7 +451,7 @@ mod tests {
             for beyond in beyond(&range) {
                 let value = beyond.as_str().map_or_else(|| beyond.as_f64().unwrap().to_string(), str::to_owned);
                 let expected = format!("{path} = {value}");
-                assert_eq!(refused(&schema, &path, &beyond), [expected.clone()]);
+                assert_eq!(refused(&schema, &path, &beyond), std::slice::from_ref(&expected));
                 if range.shown.is_some() {
                     assert_eq!(refused(&schema, &path, &json!([beyond, beyond])), [expected.clone(), expected]);
                 }
