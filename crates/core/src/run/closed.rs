@@ -1,6 +1,6 @@
 //! Closed loop of one source without think time: each completion is followed by the next request at once.
 //!
-//! It does the same as the general loop, in fewer steps, because nothing else can be due before its limit.
+//! Only completions and submissions happen before its limit, which replaces most tests of the general loop.
 
 use super::watchdog::EVENTS;
 use super::{BATCH, RunError, Runner, Watcher};
