@@ -60,7 +60,7 @@ pub(crate) fn enqueue_last(b: &mut impl Binder, id: TransactionId) {
         && dispatch.waiting.rank_of_first(lun).is_none()
         && !(tasks.any_new() || tasks.holds());
     let has_channel = is_alone && array.channel_is_idle(array.channel_of(lun), now);
-    if !is_alone || !(has_channel || !needs_channel(array, transaction)) {
+    if !is_alone || (!has_channel && needs_channel(array, transaction)) {
         return enqueue(b, id);
     }
     transaction.order = dispatch.orders;
