@@ -6,9 +6,9 @@
 //! device stores a [`Fault`], and from then on makes its own choices, so that its state stays consistent. The caller
 //! polls for the fault and ends the run. Devices with only built-in policies make no such checks.
 //!
-//! A provider can also list its policies as [`Offer`]s. Then device files name them like built-in ones, `gc.victim =
-//! "coldest"`, and the schema and the suggestions in errors include them. See `examples/policies` for a program with
-//! such a provider.
+//! A provider can also list its policies as [offers](crate::config::Offer). Then device files name them like built-in
+//! ones, `gc.victim = "coldest"`, and the schema and the suggestions in errors include them. See `examples/policies`
+//! for a program with such a provider.
 
 mod fault;
 mod guard;
