@@ -574,31 +574,34 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
                 return Ok(Some(at));
             }
             self.count_outstanding(now);
-            let feed = &mut self.feeds[index];
-            if let Some(request) = feed.take(now) {
-                // Pass copies, so that the request itself stays in registers.
-                let issued = request;
-                feed.source.issued(&issued)?;
-                let request = Request { tag: self.submitted, ..request };
-                if self.submitted == self.seen.completed {
-                    self.watchdog.end_idle_time(now);
-                }
-                self.submitted += 1;
-                self.work += request.work();
-                self.watchdog.note(request.sectors);
-                if let Some(profile) = &mut self.seen.profile
-                    && now >= feed.measure_from
-                {
-                    let issued = request;
-                    profile.issued(&issued);
-                }
-                self.ssd.submit(now, request);
+            if let Some(request) = self.feeds[index].take(now) {
+                self.issue(index, &request, now)?;
             }
-            if let Err(error) = feed.fill(self.ssd) {
+            if let Err(error) = self.feeds[index].fill(self.ssd) {
                 self.source_failed(index, error, watcher)?;
             }
         }
         Ok(None)
+    }
+
+    /// Submits a request of a feed, whose tag is the number of requests before it.
+    #[inline(always)]
+    fn issue(&mut self, index: usize, request: &Request, now: Time) -> Result<(), SourceError> {
+        let feed = &mut self.feeds[index];
+        feed.source.issued(request)?;
+        if self.submitted == self.seen.completed {
+            self.watchdog.end_idle_time(now);
+        }
+        if let Some(profile) = &mut self.seen.profile
+            && now >= feed.measure_from
+        {
+            profile.issued(request);
+        }
+        self.watchdog.note(request.sectors);
+        self.work += request.work();
+        self.ssd.submit(now, Request { tag: self.submitted, ..*request });
+        self.submitted += 1;
+        Ok(())
     }
 
     /// Treats an error of a source as its end if the watcher ends the run, because reading may have failed for this

@@ -56,8 +56,8 @@ pub(crate) struct Dispatch {
     chooses: bool,
     /// True if a LUN that waits for its channel yields to more urgent operations that arrive in the meantime.
     reconsiders: bool,
-    /// True if a read may start without its queue when nothing else waits for its LUN: no other operation can start
-    /// instead of it, join it or overlap with it, and no queue is measured.
+    /// True if an operation may start without its queue when nothing else waits for its LUN: no write of a pool can
+    /// start instead of it, no operation overlaps with it, binding it queues none, and no queue is measured.
     starts_alone: bool,
     /// True if newly queued operations may change the work of a LUN that is not idle.
     looks_at_work: bool,

@@ -4,7 +4,6 @@
 
 use super::watchdog::EVENTS;
 use super::{BATCH, RunError, Runner, Watcher};
-use crate::sim::request::Request;
 use crate::sim::time::Time;
 use crate::ssd::Ssd;
 
@@ -22,6 +21,7 @@ impl<S: Ssd + ?Sized> Runner<'_, S> {
     /// Returns `false` if it has done nothing, because the SSD cannot count completions.
     #[inline(never)]
     pub(super) fn run_closed(&mut self, depth: u32, watcher: &mut dyn Watcher) -> Result<bool, RunError> {
+        debug_assert!(!self.ssd.has_completions(), "the general loop has taken all completions");
         if self.ssd.count_completions().is_none() {
             return Ok(false);
         }
@@ -72,19 +72,8 @@ impl<S: Ssd + ?Sized> Runner<'_, S> {
     fn submit_closed(&mut self, depth: u32, now: Time, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         while self.ssd.has_room() && self.feeds[0].next_closed(depth) <= now {
             self.count_outstanding(now);
-            let feed = &mut self.feeds[0];
-            let Some(request) = feed.take_closed(now) else { break };
-            feed.source.issued(&request)?;
-            if self.submitted == self.seen.completed {
-                self.watchdog.end_idle_time(now);
-            }
-            if let Some(profile) = &mut self.seen.profile {
-                profile.issued(&request);
-            }
-            self.watchdog.note(request.sectors);
-            self.work += request.work();
-            self.ssd.submit(now, Request { tag: self.submitted, ..request });
-            self.submitted += 1;
+            let Some(request) = self.feeds[0].take_closed(now) else { break };
+            self.issue(0, &request, now)?;
             if let Err(error) = self.feeds[0].fill(self.ssd) {
                 return Ok(self.source_failed(0, error, watcher)?);
             }
