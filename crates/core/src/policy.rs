@@ -32,7 +32,7 @@ pub trait Policy: Sized + Clone + std::fmt::Debug {
 /// the device ([`external`](crate::external)): `victim = { external = { name = "..." } }`.
 #[macro_export]
 macro_rules! policy_family {
-    ($(#[doc = $doc:literal])* $family:ident / $config:ident: dyn $contract:ident $(, or $external:ident)? {
+    ($(#[doc = $doc:literal])* $family:ident / $config:ident: dyn $contract:path $(, or $external:ident)? {
         $($(#[doc = $policy_doc:literal])* $module:ident :: $policy:ident = $name:literal),+ $(,)?
     }) => {
         $(pub mod $module;)+

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::ftl::Ftl;
-use floatgate_core::ftl::mapping::{Bound, Context, Hooks, Location, Mapping, MappingInTime, Now, PADDING};
+use floatgate_core::ftl::mapping::{Bound, Context, Hooks, Location, Mapping, Now, PADDING};
 use floatgate_core::ftl::mover::Gather;
 use floatgate_core::ftl::space::Role;
 use floatgate_core::metrics::counters::{MergeKind, ProgramCause};
@@ -245,7 +245,7 @@ impl LogBlocks {
     }
 }
 
-impl Mapping for LogBlocks {
+impl<C: Context + ?Sized> Mapping<C> for LogBlocks {
     fn hooks(&self) -> Hooks {
         Hooks { places: true, ..Hooks::default() }
     }
@@ -310,9 +310,7 @@ impl Mapping for LogBlocks {
         let held: usize = self.planes.iter().map(|plane| plane.held.len()).sum();
         format!("{held} writes wait for room in log blocks")
     }
-}
 
-impl<C: Context + ?Sized> MappingInTime<C> for LogBlocks {
     fn place(&mut self, cx: &mut C, id: TransactionId) {
         let number = self.number(cx.ops()[id].lpn);
         let plane = LogBlocks::plane_of(cx.ftl(), number);

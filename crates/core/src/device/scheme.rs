@@ -2,7 +2,7 @@
 
 use super::Device;
 use crate::ftl::Ftl;
-use crate::ftl::mapping::{Bound, Context, MappingInTime, PADDING, WaitCause};
+use crate::ftl::mapping::{Bound, Context, Mapping, PADDING, WaitCause};
 use crate::ftl::mover::copy::Copy;
 use crate::ftl::space::Role;
 use crate::metrics::attribution::Part as TimePart;
@@ -14,7 +14,7 @@ use crate::work::{Kind, Task, Tasks, Transaction, Transactions};
 impl Device {
     /// Calls the mapping scheme.
     #[inline]
-    pub(super) fn with_scheme<T>(&mut self, call: impl FnOnce(&mut dyn MappingInTime<Device>, &mut Device) -> T) -> T {
+    pub(super) fn with_scheme<T>(&mut self, call: impl FnOnce(&mut dyn Mapping<Device>, &mut Device) -> T) -> T {
         let mut scheme = self.ftl.take_scheme();
         let result = call(scheme.in_time(), self);
         self.ftl.put_scheme(scheme);
@@ -29,7 +29,7 @@ impl Device {
         &mut self,
         id: TransactionId,
         at: Spot,
-        bind: impl FnOnce(&mut dyn MappingInTime<Device>, &mut Device) -> Option<Bound>,
+        bind: impl FnOnce(&mut dyn Mapping<Device>, &mut Device) -> Option<Bound>,
     ) -> bool {
         let Some(Bound { class, plane, ppn }) = self.with_scheme(bind) else { return false };
         self.observe_placed(ppn, id);
@@ -115,6 +115,10 @@ impl Device {
 }
 
 impl Context for Device {
+    fn as_dyn(&mut self) -> &mut dyn Context {
+        self
+    }
+
     fn ftl(&mut self) -> &mut Ftl {
         &mut self.ftl
     }

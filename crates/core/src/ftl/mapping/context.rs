@@ -18,6 +18,9 @@ pub enum WaitCause {
 
 /// Interface of the device for mapping schemes. No function calls the scheme back.
 pub trait Context {
+    /// Returns the interface for an external scheme.
+    fn as_dyn(&mut self) -> &mut dyn Context;
+
     /// Returns the FTL, without the scheme.
     fn ftl(&mut self) -> &mut Ftl;
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use super::{
-    Bound, Context, Hooks, Location, Mapping, MappingInTime, Needs, SchemeOptions, WholeBlocks, Written, check_places,
+    Bound, Context, Hooks, Location, Mapping, Needs, SchemeOptions, WholeBlocks, Written, check_places,
 };
 use crate::config::DeviceConfig;
 pub use crate::config::external::{EXTERNAL, ExternalConfig as Config};
@@ -31,9 +31,9 @@ impl SchemeOptions for Config {
 ///
 /// Unlike other policies, a scheme makes no choices that the device could check, but moves data. The checks of the
 /// contract tests and runs with verification detect a scheme that loses data.
-pub trait ExternalMapping: Mapping + MappingInTime<dyn Context> + fmt::Debug + Send + Sync {}
+pub trait ExternalMapping: for<'a> Mapping<dyn Context + 'a> + fmt::Debug + Send + Sync {}
 
-impl<T: Mapping + MappingInTime<dyn Context> + fmt::Debug + Send + Sync> ExternalMapping for T {}
+impl<T: for<'a> Mapping<dyn Context + 'a> + fmt::Debug + Send + Sync> ExternalMapping for T {}
 
 impl<T: ExternalMapping + Clone + 'static> Outside<dyn ExternalMapping> for T {
     fn policy(&self) -> &(dyn ExternalMapping + 'static) {
@@ -83,7 +83,7 @@ impl fmt::Debug for External {
     }
 }
 
-impl Mapping for External {
+impl<C: Context + ?Sized> Mapping<C> for External {
     fn hooks(&self) -> Hooks {
         Hooks { places: true, ..Hooks::default() }
     }
@@ -143,46 +143,44 @@ impl Mapping for External {
     fn describe(&self) -> String {
         self.scheme.policy().describe()
     }
-}
 
-impl<C: Context + 'static> MappingInTime<C> for External {
     fn call(&mut self, cx: &mut C, call: Call) {
-        self.scheme.policy_mut().call(cx, call);
+        self.scheme.policy_mut().call(cx.as_dyn(), call);
     }
 
     fn stop(&mut self, cx: &mut C) {
-        self.scheme.policy_mut().stop(cx);
+        self.scheme.policy_mut().stop(cx.as_dyn());
     }
 
     fn place(&mut self, cx: &mut C, id: TransactionId) {
-        self.scheme.policy_mut().place(cx, id);
+        self.scheme.policy_mut().place(cx.as_dyn(), id);
     }
 
     fn bind_write(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
-        self.scheme.policy_mut().bind_write(cx, id)
+        self.scheme.policy_mut().bind_write(cx.as_dyn(), id)
     }
 
     fn bind_copies(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
-        self.scheme.policy_mut().bind_copies(cx, id)
+        self.scheme.policy_mut().bind_copies(cx.as_dyn(), id)
     }
 
     fn copy_read(&mut self, cx: &mut C, number: u32) {
-        self.scheme.policy_mut().copy_read(cx, number);
+        self.scheme.policy_mut().copy_read(cx.as_dyn(), number);
     }
 
     fn write_ended(&mut self, cx: &mut C, lpn: Lpn, start: Ppn) {
-        self.scheme.policy_mut().write_ended(cx, lpn, start);
+        self.scheme.policy_mut().write_ended(cx.as_dyn(), lpn, start);
     }
 
     fn copies_ended(&mut self, cx: &mut C, number: u32, start: Ppn) {
-        self.scheme.policy_mut().copies_ended(cx, number, start);
+        self.scheme.policy_mut().copies_ended(cx.as_dyn(), number, start);
     }
 
     fn trimmed(&mut self, cx: &mut C, lpn: Lpn) {
-        self.scheme.policy_mut().trimmed(cx, lpn);
+        self.scheme.policy_mut().trimmed(cx.as_dyn(), lpn);
     }
 
     fn erased(&mut self, cx: &mut C, plane: PlaneId) {
-        self.scheme.policy_mut().erased(cx, plane);
+        self.scheme.policy_mut().erased(cx.as_dyn(), plane);
     }
 }

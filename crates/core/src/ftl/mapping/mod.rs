@@ -86,10 +86,11 @@ pub struct Bound {
     pub ppn: Ppn,
 }
 
-/// A mapping scheme: its state, and its functions without time.
+/// A mapping scheme. Each method gets the FTL without the scheme.
 ///
-/// The defaults are those of page mapping. Each method gets the FTL without the scheme.
-pub trait Mapping {
+/// The trait is generic, so that the compiler can inline the context of the device. An external scheme gets a
+/// `dyn Context`.
+pub trait Mapping<C: Context + ?Sized> {
     /// Returns the stages in which the scheme takes part.
     fn hooks(&self) -> Hooks {
         Hooks::default()
@@ -251,14 +252,9 @@ pub trait Mapping {
     fn describe(&self) -> String {
         String::new()
     }
-}
 
-/// A mapping scheme in time. The scheme queues operations through the [`Context`]. A step that has to run later is a
-/// [`Call`], a task.
-///
-/// The defaults are those of page mapping. The trait is generic, so that the compiler can inline the context of the
-/// device. An external scheme gets a `dyn Context`.
-pub trait MappingInTime<C: Context + ?Sized>: Mapping {
+    // In time. The scheme queues operations through the [`Context`]. A step that has to run later is a [`Call`], a task.
+
     /// Runs a task of the scheme.
     fn call(&mut self, _cx: &mut C, _call: Call) {}
 
@@ -353,7 +349,7 @@ pub trait MappingInTime<C: Context + ?Sized>: Mapping {
 
 policy_family! {
     /// Mapping scheme: finds the address of a logical unit.
-    MappingScheme / MappingConfig: dyn Mapping, or external {
+    MappingScheme / MappingConfig: dyn Mapping<dyn Context>, or external {
         /// A full map of units in the controller's memory.
         page::Page = "page",
         /// The map is in flash, in translation pages; the controller caches some of its entries (Gupta et al. 2009).
@@ -381,7 +377,7 @@ impl MappingScheme {
     #[inline]
     pub fn use_entry(&mut self, lpn: Lpn) -> bool {
         match self {
-            MappingScheme::Dftl(scheme) => scheme.use_entry(lpn),
+            MappingScheme::Dftl(scheme) => Mapping::<dyn Context>::use_entry(scheme, lpn),
             scheme => Mapping::use_entry(&mut **scheme, lpn),
         }
     }
@@ -390,14 +386,14 @@ impl MappingScheme {
     #[inline]
     pub fn change_entry_now(&mut self, lpn: Lpn) {
         match self {
-            MappingScheme::Dftl(scheme) => scheme.change_entry_now(lpn),
+            MappingScheme::Dftl(scheme) => Mapping::<dyn Context>::change_entry_now(scheme, lpn),
             scheme => Mapping::change_entry_now(&mut **scheme, lpn),
         }
     }
 
     /// Returns the scheme with its functions in time.
     #[inline]
-    pub fn in_time<C: Context + 'static>(&mut self) -> &mut dyn MappingInTime<C> {
+    pub fn in_time<C: Context + 'static>(&mut self) -> &mut dyn Mapping<C> {
         match self {
             MappingScheme::Page(scheme) => scheme,
             MappingScheme::Dftl(scheme) => scheme,

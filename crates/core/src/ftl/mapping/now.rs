@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Context, MappingInTime};
+use super::{Context, Mapping};
 use crate::ftl::Ftl;
 use crate::ftl::mover::copy::Copy;
 use crate::ftl::space::Role;
@@ -30,7 +30,7 @@ impl Now<'_> {
     /// Panics if some operations can never end.
     pub fn write<S>(scheme: &mut S, ftl: &mut Ftl, lpn: Lpn, contents: Option<(u32, u32, u32)>)
     where
-        S: for<'a> MappingInTime<Now<'a>>,
+        S: for<'a> Mapping<Now<'a>>,
     {
         let (ops, tasks, queue) = Default::default();
         let mut now = Now { ftl, ops, tasks, queue, contents };
@@ -53,7 +53,7 @@ impl Now<'_> {
     }
 
     /// Starts and ends an operation.
-    fn end<S: for<'a> MappingInTime<Now<'a>>>(&mut self, scheme: &mut S, id: TransactionId) {
+    fn end<S: for<'a> Mapping<Now<'a>>>(&mut self, scheme: &mut S, id: TransactionId) {
         let operation = self.ops[id];
         match operation.kind {
             Kind::MergeRead => {
@@ -86,7 +86,7 @@ impl Now<'_> {
     }
 
     /// Programs the units that have been bound: the copies, then the host writes that are linked from `id`.
-    fn program<S: for<'a> MappingInTime<Now<'a>>>(&mut self, scheme: &S, start: Ppn, mut id: TransactionId) {
+    fn program<S: for<'a> Mapping<Now<'a>>>(&mut self, scheme: &S, start: Ppn, mut id: TransactionId) {
         for ppn in (start.0..start.0 + self.ftl.shape().units_per_program).map(Ppn) {
             if let Some(from) = scheme.source_of(self.ftl, ppn)
                 && let Some(media) = &mut self.ftl.media
@@ -103,6 +103,10 @@ impl Now<'_> {
 }
 
 impl Context for Now<'_> {
+    fn as_dyn(&mut self) -> &mut dyn Context {
+        self
+    }
+
     fn ftl(&mut self) -> &mut Ftl {
         self.ftl
     }

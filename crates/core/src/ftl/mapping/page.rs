@@ -1,6 +1,6 @@
 //! Page mapping: the whole map is in the controller's memory, and a unit may be anywhere.
 
-use super::{Context, Mapping, MappingInTime, SchemeOptions};
+use super::{Context, Mapping, SchemeOptions};
 use crate::config::DeviceConfig;
 use crate::policy::Policy;
 
@@ -22,6 +22,4 @@ impl Policy for Page {
     }
 }
 
-impl Mapping for Page {}
-
-impl<C: Context + ?Sized> MappingInTime<C> for Page {}
+impl<C: Context + ?Sized> Mapping<C> for Page {}

@@ -2,7 +2,7 @@
 //!
 //! Operations wait in the order in which the scheme queued them, until a test ends them.
 
-use super::{Bound, Context, Location, MappingInTime, MappingScheme};
+use super::{Bound, Context, Location, Mapping, MappingScheme};
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
 use crate::ftl::mover::copy::Copy;
@@ -22,6 +22,10 @@ pub(super) struct Stub {
 }
 
 impl Context for Stub {
+    fn as_dyn(&mut self) -> &mut dyn Context {
+        self
+    }
+
     fn ftl(&mut self) -> &mut Ftl {
         &mut self.ftl
     }
@@ -113,7 +117,7 @@ impl Bench {
     }
 
     /// Calls the scheme, then runs all tasks.
-    pub(super) fn call<T>(&mut self, call: impl FnOnce(&mut dyn MappingInTime<Stub>, &mut Stub) -> T) -> T {
+    pub(super) fn call<T>(&mut self, call: impl FnOnce(&mut dyn Mapping<Stub>, &mut Stub) -> T) -> T {
         let result = call(self.scheme.in_time(), &mut self.cx);
         while let Some(task) = self.cx.tasks.pop() {
             match task {
@@ -195,7 +199,7 @@ impl Bench {
         ended
     }
 
-    fn bind(&mut self, bind: impl FnOnce(&mut dyn MappingInTime<Stub>, &mut Stub) -> Option<Bound>) -> Bound {
+    fn bind(&mut self, bind: impl FnOnce(&mut dyn Mapping<Stub>, &mut Stub) -> Option<Bound>) -> Bound {
         self.call(bind).expect("there is room, and something to program")
     }
 

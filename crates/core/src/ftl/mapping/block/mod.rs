@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use super::own_blocks::{self, OwnBlocks};
 use super::{
-    Bound, Context, FoundBlock, FoundMerge, Hooks, Location, Mapping, MappingInTime, Needs, SchemeOptions, WholeBlocks,
+    Bound, Context, FoundBlock, FoundMerge, Hooks, Location, Mapping, Needs, SchemeOptions, WholeBlocks,
     Written, check_places,
 };
 use crate::config::DeviceConfig;
@@ -126,7 +126,7 @@ impl Policy for Block {
     }
 }
 
-impl Mapping for Block {
+impl<C: Context + ?Sized> Mapping<C> for Block {
     fn hooks(&self) -> Hooks {
         // A block that takes the place of a failed one leaves out pages.
         Hooks { places: true, gaps: self.own.blocks_may_fail(), ..Hooks::default() }
@@ -265,9 +265,7 @@ impl Mapping for Block {
     fn recount(&self, ftl: &Ftl) -> Result<(), String> {
         self.recount_blocks(ftl)
     }
-}
 
-impl<C: Context + ?Sized> MappingInTime<C> for Block {
     fn call(&mut self, cx: &mut C, call: Call) {
         if cx.ftl().is_read_only() {
             return;

@@ -12,7 +12,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use super::{Bound, Context, Hooks, Mapping, MappingInTime, Needs, SchemeOptions, TRANSLATION, Translation, Written};
+use super::{Bound, Context, Hooks, Mapping, Needs, SchemeOptions, TRANSLATION, Translation, Written};
 use crate::config::DeviceConfig;
 use crate::config::cells::CellMode;
 use crate::config::units::Bytes;
@@ -178,7 +178,7 @@ impl Policy for Dftl {
     }
 }
 
-impl Mapping for Dftl {
+impl<C: Context + ?Sized> Mapping<C> for Dftl {
     fn hooks(&self) -> Hooks {
         Hooks { entries: true, ..Hooks::default() }
     }
@@ -239,9 +239,7 @@ impl Mapping for Dftl {
     fn describe(&self) -> String {
         self.describe_pages()
     }
-}
 
-impl<C: Context + ?Sized> MappingInTime<C> for Dftl {
     fn call(&mut self, cx: &mut C, call: Call) {
         match call.step {
             step::SERVE => self.serve_line(cx),

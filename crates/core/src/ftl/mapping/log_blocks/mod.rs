@@ -21,7 +21,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::own_blocks::{self, OwnBlocks};
-use super::{Bound, Context, FoundBlock, FoundMerge, Hooks, Location, Mapping, MappingInTime, MergeDefect, Written};
+use super::{Bound, Context, FoundBlock, FoundMerge, Hooks, Location, Mapping, MergeDefect, Written};
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
 use crate::ftl::allocation::AllocationConfig;
@@ -391,7 +391,7 @@ impl<R: Rules> LogBlocks<R> {
     }
 }
 
-impl<R: Rules> Mapping for LogBlocks<R> {
+impl<R: Rules, C: Context + ?Sized> Mapping<C> for LogBlocks<R> {
     fn hooks(&self) -> Hooks {
         Hooks { places: true, gaps: true, ..Hooks::default() }
     }
@@ -555,9 +555,7 @@ impl<R: Rules> Mapping for LogBlocks<R> {
         let busy = self.slots.iter().filter(|slot| slot.busy).count();
         format!("{busy} log blocks are busy, {merging} sets of planes merge, writes wait for log blocks in {waiting}")
     }
-}
 
-impl<R: Rules, C: Context + ?Sized> MappingInTime<C> for LogBlocks<R> {
     fn call(&mut self, cx: &mut C, call: Call) {
         if cx.ftl().is_read_only() {
             return;
