@@ -16,7 +16,7 @@ use floatgate_core::ftl::mover::Gather;
 use floatgate_core::ftl::space::Role;
 use floatgate_core::metrics::counters::{MergeKind, ProgramCause};
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
-use floatgate_core::work::{Class, Kind, Transaction};
+use floatgate_core::work::{Class, Kind, Purpose, Transaction};
 
 /// Options of the scheme.
 #[derive(Clone, Debug, serde::Deserialize, schemars::JsonSchema)]
@@ -219,14 +219,14 @@ impl LogBlocks {
         let Some(Merge { number, into, .. }) = self.plane(plane).merge else { return };
         let sources = self.sources(cx.ftl(), number, into.next..into.next + self.group);
         let Some(merge) = &mut self.plane(plane).merge else { return };
-        sources.into_iter().flatten().for_each(|from| merge.gather.add(cx, number, from));
+        sources.into_iter().flatten().for_each(|from| merge.gather.add(cx, (number, Purpose::FullMerge), from));
         if merge.gather.is_ready(cx) {
             LogBlocks::queue_copies(cx, plane, number);
         }
     }
 
     fn queue_copies(cx: &mut (impl Context + ?Sized), plane: PlaneId, number: u32) {
-        let mut write = Transaction::new(Kind::MergeWrite, Class::Gc).of_logical_block(number);
+        let mut write = Transaction::copying(Kind::MergeWrite, number, Purpose::FullMerge);
         write.plane = plane;
         cx.queue(write);
     }
@@ -261,11 +261,6 @@ impl<C: Context + ?Sized> Mapping<C> for LogBlocks {
             None => plane.logs.iter().find(|log| log.next < self.units).copied(),
         };
         at.map(|Filled { block, next, .. }| Ppn(ftl.blocks.first_unit(block).0 + next))
-    }
-
-    fn source_of(&self, ftl: &Ftl, ppn: Ppn) -> Option<Ppn> {
-        let plane = ftl.blocks.plane_of(ftl.blocks.block_of(ppn));
-        self.planes[plane.index()].merge.as_ref()?.gather.source_of(ppn)
     }
 
     fn blocks(&self, _: &Ftl, found: &mut dyn FnMut(BlockId, u32)) {

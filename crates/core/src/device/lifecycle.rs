@@ -257,7 +257,7 @@ impl Device {
         let renumbers = renumbers.then(|| self.ftl.next_sequence());
         let units = self.ftl.shape().units_per_program;
         let copy_at = |to| {
-            let from = self.ftl.scheme().source_of(&self.ftl, to)?;
+            let from = self.ftl.source_of(&self.transactions, to)?;
             Some(Copy { lpn: self.ftl.map.owner(to), from, to })
         };
         let programmed = (first.0..first.0 + units).map(Ppn);

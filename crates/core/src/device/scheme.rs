@@ -63,12 +63,13 @@ impl Device {
             while id.is_some() && self.transactions[id].ppn != ppn {
                 id = self.transactions[id].next;
             }
-            let source = self.ftl.scheme().source_of(&self.ftl, ppn);
+            let source = self.ftl.source_of(&self.transactions, ppn);
             let Some(media) = &mut self.ftl.media else { return };
             match source {
                 _ if id.is_some() => media.program(ppn, contents.slot(id)),
                 Some(from) => media.copy(from, ppn),
-                None => debug_assert!(false, "{}: a programmed unit is neither a write nor a copy", ppn.0),
+                // The unit was overwritten or trimmed since the copy was bound.
+                None => media.write(ppn, None, None),
             }
         }
     }
@@ -125,6 +126,10 @@ impl Context for Device {
 
     fn ops(&mut self) -> &mut Transactions {
         &mut self.transactions
+    }
+
+    fn ftl_and_ops(&mut self) -> (&Ftl, &Transactions) {
+        (&self.ftl, &self.transactions)
     }
 
     fn tasks(&mut self) -> &mut Tasks {

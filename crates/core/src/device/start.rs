@@ -76,13 +76,13 @@ impl Device {
     /// Starts a read of units that a mapping scheme copies.
     fn start_merge_read(&mut self, id: TransactionId, at: Spot) -> bool {
         let starts = self.start_read(id, ReadCause::Merge, at);
-        self.array.draft_mut(at).purpose = self.ftl.scheme().purpose_of_copy(self.transactions[id].logical_block());
+        self.array.draft_mut(at).purpose = self.transactions[id].purpose();
         starts
     }
 
     /// Starts a program of units that a mapping scheme copies.
     fn start_merge_write(&mut self, id: TransactionId, at: Spot) -> bool {
-        let purpose = self.ftl.scheme().purpose_of_copy(self.transactions[id].logical_block());
+        let purpose = self.transactions[id].purpose();
         let starts = self.start_placed(id, at, |scheme, device| scheme.bind_copies(device, id));
         if starts {
             self.array.draft_mut(at).purpose = purpose;
@@ -494,11 +494,7 @@ impl Device {
             "a block is erased although something depends on it"
         );
         self.observe_flash(FlashEvent::EraseBegun { block: erase.block() });
-        let purpose = if self.ftl.shape().hooks.places {
-            self.ftl.scheme().purpose_of_erase(erase.plane, erase.block())
-        } else {
-            Purpose::OfClass
-        };
+        let purpose = self.ftl.blocks.purpose_of_erase(erase.block());
         let timing = self.array.timing();
         let operation = Operation {
             kind: array::Kind::Erase,

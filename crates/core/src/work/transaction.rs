@@ -5,8 +5,8 @@
 //! kind in debug builds and cost nothing otherwise. An enum with a body for each kind would test its tag at each
 //! access, about forty times per write.
 
-use super::Class;
 use super::fifo::{Links, Ordered};
+use super::{Class, Purpose};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::slab::Slab;
 
@@ -61,7 +61,8 @@ pub struct Transaction {
     pub complete: bool,
     /// True if the sectors that the write keeps are uncorrectable.
     pub uncorrectable: bool,
-    /// Temperature class of the mapping unit that is written. With log blocks, its kind of log block.
+    /// Temperature class of the mapping unit that is written. With log blocks, its kind of log block. For copies, their
+    /// purpose.
     pub temperature: u8,
     /// Number of mapping units that a read transfers from its page, or of pages if a mapping unit spans several. For a
     /// write that is not complete, the number of sectors that it keeps.
@@ -180,6 +181,17 @@ impl Transaction {
     /// Creates the erase of a block.
     pub fn erase(class: Class, plane: PlaneId, block: BlockId) -> Transaction {
         Transaction { plane, ppn: Ppn(block.0), ..Transaction::new(Kind::Erase, class) }
+    }
+
+    /// Creates a read or a program of units that a mapping scheme copies, for logical block `number`.
+    pub fn copying(kind: Kind, number: u32, purpose: Purpose) -> Transaction {
+        Transaction { temperature: purpose as u8, ..Transaction::new(kind, Class::Gc) }.of_logical_block(number)
+    }
+
+    /// Returns the reason for which units are copied.
+    pub fn purpose(&self) -> Purpose {
+        debug_assert!(matches!(self.kind, Kind::MergeRead | Kind::MergeWrite));
+        Purpose::ALL[usize::from(self.temperature)]
     }
 
     /// Returns the number of sectors of the request before the part that waits for a slot or a map entry.

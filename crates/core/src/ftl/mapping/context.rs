@@ -27,6 +27,9 @@ pub trait Context {
     /// Returns the outstanding operations.
     fn ops(&mut self) -> &mut Transactions;
 
+    /// Returns the FTL and the outstanding operations, to read them together.
+    fn ftl_and_ops(&mut self) -> (&Ftl, &Transactions);
+
     /// Returns the queue of tasks.
     fn tasks(&mut self) -> &mut Tasks;
 

@@ -3,9 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::{
-    Bound, Context, Hooks, Location, Mapping, Needs, SchemeOptions, WholeBlocks, Written, check_places,
-};
+use super::{Bound, Context, Hooks, Location, Mapping, Needs, SchemeOptions, WholeBlocks, Written, check_places};
 use crate::config::DeviceConfig;
 pub use crate::config::external::{EXTERNAL, ExternalConfig as Config};
 use crate::external::{Cause, Externals, Fault, Outside, Wanted, not_saved};
@@ -94,10 +92,6 @@ impl<C: Context + ?Sized> Mapping<C> for External {
 
     fn target(&self, ftl: &Ftl, lpn: Lpn, number: Option<u32>) -> Option<Ppn> {
         self.scheme.policy().target(ftl, lpn, number)
-    }
-
-    fn source_of(&self, ftl: &Ftl, ppn: Ppn) -> Option<Ppn> {
-        self.scheme.policy().source_of(ftl, ppn)
     }
 
     fn blocks(&self, ftl: &Ftl, found: &mut dyn FnMut(BlockId, u32)) {

@@ -23,7 +23,7 @@ use crate::metrics::counters::MergeKind;
 use crate::policy_family;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::state::{Reader, StateError, Writer};
-use crate::work::{Call, Class, Fifo, Purpose};
+use crate::work::{Call, Class, Fifo};
 pub use context::{Context, WaitCause};
 pub use map::{Location, PADDING, PageMap, TRANSLATION};
 pub use needs::{Needs, SchemeOptions, Translation, WholeBlocks, check_places};
@@ -128,27 +128,12 @@ pub trait Mapping<C: Context + ?Sized> {
         None
     }
 
-    /// Returns the address from which the unit at `ppn` is copied, if it is a copy.
-    fn source_of(&self, _ftl: &Ftl, _place: Ppn) -> Option<Ppn> {
-        None
-    }
-
     /// Calls `found` for each block of the scheme, with the number of its units that have been programmed.
     fn blocks(&self, _ftl: &Ftl, _found: &mut dyn FnMut(BlockId, u32)) {}
 
     /// Returns the ranges of units that share a block, indexed by plane.
     fn shares(&self, _ftl: &Ftl) -> Vec<Vec<Range<u32>>> {
         Vec::new()
-    }
-
-    /// Returns the reason for copies that the scheme has queued for logical block `number`, for observers.
-    fn purpose_of_copy(&self, _number: u32) -> Purpose {
-        Purpose::Merge
-    }
-
-    /// Returns the reason for the erase of a block that starts now, for observers.
-    fn purpose_of_erase(&self, _plane: PlaneId, _block: BlockId) -> Purpose {
-        Purpose::Merge
     }
 
     /// Appends the kind of each block of a range: 0 for blocks other than log blocks, 1 for blocks that a full merge

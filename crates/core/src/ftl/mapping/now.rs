@@ -66,13 +66,13 @@ impl Now<'_> {
                 let bound = scheme.bind_copies(self, id);
                 self.ops.remove(id);
                 if let Some(bound) = bound {
-                    self.program(scheme, bound.ppn, TransactionId::NONE);
+                    self.program(bound.ppn, TransactionId::NONE);
                     scheme.copies_ended(self, operation.logical_block(), bound.ppn);
                 }
             }
             Kind::Write => {
                 if let Some(bound) = scheme.bind_write(self, id) {
-                    self.program(scheme, bound.ppn, id);
+                    self.program(bound.ppn, id);
                     scheme.write_ended(self, operation.lpn, bound.ppn);
                 }
             }
@@ -86,9 +86,9 @@ impl Now<'_> {
     }
 
     /// Programs the units that have been bound: the copies, then the host writes that are linked from `id`.
-    fn program<S: for<'a> Mapping<Now<'a>>>(&mut self, scheme: &S, start: Ppn, mut id: TransactionId) {
+    fn program(&mut self, start: Ppn, mut id: TransactionId) {
         for ppn in (start.0..start.0 + self.ftl.shape().units_per_program).map(Ppn) {
-            if let Some(from) = scheme.source_of(self.ftl, ppn)
+            if let Some(from) = self.ftl.source_of(&self.ops, ppn)
                 && let Some(media) = &mut self.ftl.media
             {
                 media.copy(from, ppn);
@@ -113,6 +113,10 @@ impl Context for Now<'_> {
 
     fn ops(&mut self) -> &mut Transactions {
         &mut self.ops
+    }
+
+    fn ftl_and_ops(&mut self) -> (&Ftl, &Transactions) {
+        (self.ftl, &self.ops)
     }
 
     fn tasks(&mut self) -> &mut Tasks {

@@ -16,7 +16,7 @@ use crate::ftl::space::{BlockState, Role};
 use crate::metrics::counters::ProgramCause;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::state::{Reader, StateError, Writer};
-use crate::work::{Class, Fifo, Kind, Transaction};
+use crate::work::{Class, Fifo, Kind, Purpose, Transaction};
 
 /// No block.
 const NOWHERE: u32 = u32::MAX;
@@ -144,11 +144,6 @@ impl OwnBlocks {
         self.open.map_or(PlaneId(0), |open| self.slots[open].plane)
     }
 
-    /// Returns the address from which the unit at `ppn` is copied, if it is a copy.
-    pub fn source_of(&self, ppn: Ppn) -> Option<Ppn> {
-        self.gather.source_of(ppn)
-    }
-
     /// Calls `found` for each block, with the number of its units that have been programmed.
     pub fn blocks(&self, found: &mut dyn FnMut(BlockId, u32)) {
         for (index, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.block != NOWHERE) {
@@ -206,7 +201,7 @@ impl OwnBlocks {
             } else if let Some(victim) = self.victim.take().filter(|_| cx.ftl().blocks.block(block).failed) {
                 self.lose(cx.ftl(), victim);
             }
-            give_up(cx, block);
+            give_up(cx, block, Purpose::OfClass);
         }
     }
 
@@ -265,7 +260,7 @@ impl OwnBlocks {
         let mut left = self.group;
         for ppn in (first..first + self.units).map(Ppn) {
             if left > 0 && cx.ftl().blocks.is_valid(ppn) {
-                self.gather.add(cx, NUMBER, ppn);
+                self.gather.add(cx, (NUMBER, Purpose::Merge), ppn);
                 left -= 1;
             }
         }
@@ -282,7 +277,7 @@ impl OwnBlocks {
             if cx.ftl().is_read_only() {
                 return self.gather.forget(cx);
             }
-            let mut merge = Transaction::new(Kind::MergeWrite, Class::Gc).of_logical_block(NUMBER);
+            let mut merge = Transaction::copying(Kind::MergeWrite, NUMBER, Purpose::Merge);
             merge.plane = self.plane();
             cx.queue(merge);
         }

@@ -15,6 +15,7 @@ use crate::ftl::Ftl;
 use crate::ftl::mapping::{Context, PADDING};
 use crate::ftl::mover::Gather;
 use crate::sim::id::{BlockId, Ppn};
+use crate::work::Purpose;
 
 /// Blocks that a new block takes the place of. There are several if programs of new blocks fail too.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +45,7 @@ impl Replacement {
     pub fn read_next_program(
         &mut self,
         cx: &mut (impl Context + ?Sized),
-        number: u32,
+        number: (u32, Purpose),
         (to, until): (BlockId, u32),
         gather: &mut Gather,
         skipped: &mut u64,
@@ -62,7 +63,7 @@ impl Replacement {
             self.pad(cx.ftl(), to);
             *skipped += u64::from(group);
         }
-        self.from.drain(..).for_each(|block| give_up(cx, block));
+        self.from.drain(..).for_each(|block| give_up(cx, block, Purpose::OfClass));
         true
     }
 
@@ -91,9 +92,9 @@ impl Replacement {
 }
 
 /// Has a block without valid units erased, or retired if it has failed, once nothing depends on it.
-pub fn give_up(cx: &mut (impl Context + ?Sized), block: BlockId) {
+pub fn give_up(cx: &mut (impl Context + ?Sized), block: BlockId, purpose: Purpose) {
     debug_assert_eq!(cx.ftl().blocks.block(block).valid, 0, "block {} still holds data", block.0);
-    cx.ftl().blocks.await_erase(block);
+    cx.ftl().blocks.await_erase_for(block, purpose);
     if cx.ftl().blocks.can_erase(block) {
         cx.erase(block);
     }

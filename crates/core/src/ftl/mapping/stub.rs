@@ -34,6 +34,10 @@ impl Context for Stub {
         &mut self.ops
     }
 
+    fn ftl_and_ops(&mut self) -> (&Ftl, &Transactions) {
+        (&self.ftl, &self.ops)
+    }
+
     fn tasks(&mut self) -> &mut Tasks {
         &mut self.tasks
     }

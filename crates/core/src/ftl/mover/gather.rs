@@ -2,11 +2,11 @@
 //! addresses, together with host writes. Mapping schemes that merge blocks use it.
 
 use crate::ftl::Ftl;
-use crate::ftl::mapping::{Context, PADDING};
+use crate::ftl::mapping::{Context, Location, MergeDefect, PADDING};
 use crate::ftl::mover::copy::Copy;
 use crate::metrics::counters::{CopyCause, ReadCause};
-use crate::sim::id::{Ppn, TransactionId};
-use crate::work::{Class, Kind, Transaction};
+use crate::sim::id::{BlockId, Lpn, Ppn, TransactionId};
+use crate::work::{Kind, Purpose, Transaction, Transactions};
 
 /// Copies of one program. The units are read, then the program is bound, then it ends.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ impl Default for Gather {
 impl Gather {
     /// Adds the unit at an address to the next program. Units of a page that are added one after another are read
     /// together. The scheme gets `number` at the end of each read.
-    pub fn add(&mut self, cx: &mut (impl Context + ?Sized), number: u32, from: Ppn) {
+    pub fn add(&mut self, cx: &mut (impl Context + ?Sized), (number, purpose): (u32, Purpose), from: Ppn) {
         let ftl = cx.ftl();
         let block = ftl.blocks.depend(from);
         let per_page = ftl.shape().units_per_page;
@@ -41,7 +41,7 @@ impl Gather {
             cx.enqueue(self.open);
         }
         let ftl = cx.ftl();
-        let mut read = Transaction::new(Kind::MergeRead, Class::Gc).of_logical_block(number);
+        let mut read = Transaction::copying(Kind::MergeRead, number, purpose);
         (read.plane, read.ppn) = (ftl.blocks.plane_of(block), from);
         read.units = ftl.shape().pages_per_unit as u16;
         self.open = cx.ops().insert(read);
@@ -83,11 +83,6 @@ impl Gather {
         &self.copies
     }
 
-    /// Returns the address from which the unit at `ppn` is copied, if it is a copy.
-    pub fn source_of(&self, ppn: Ppn) -> Option<Ppn> {
-        self.copies.iter().find(|copy| copy.to == ppn).map(|copy| copy.from)
-    }
-
     /// Drops the copies of a program that has failed, or that will not start. All reads have ended.
     pub fn forget(&mut self, cx: &mut (impl Context + ?Sized)) {
         debug_assert_eq!(self.reads, 0, "the units are being read");
@@ -104,6 +99,36 @@ impl Gather {
 }
 
 impl Ftl {
+    /// Returns the address of the newest version of a unit that is in flash.
+    pub fn newest_in_flash(&self, ops: &Transactions, lpn: Lpn) -> Option<Ppn> {
+        match self.map.get(lpn) {
+            Location::Unmapped => None,
+            Location::Flash(ppn) => Some(ppn),
+            Location::Slot(mut id) => {
+                while ops[id].older.is_some() {
+                    id = ops[id].older;
+                }
+                ops[id].source.get()
+            }
+        }
+    }
+
+    /// Returns the address from which a mapping scheme copies the unit at `to`, if the unit was neither overwritten nor
+    /// trimmed since the copy was bound.
+    pub fn source_of(&self, ops: &Transactions, to: Ppn) -> Option<Ppn> {
+        let from = self.newest_in_flash(ops, Lpn(self.map.owner(to)))?;
+        let is_old = self.merge_defect == Some(MergeDefect::OldCopy);
+        if is_old { self.older_copy(from, to).or(Some(from)) } else { Some(from) }
+    }
+
+    /// Test hook: returns the address of another version of the unit at `to`, at the same offset of its block.
+    fn older_copy(&self, from: Ppn, to: Ppn) -> Option<Ppn> {
+        let offset = self.blocks.offset_in_block(to);
+        let blocks = (0..self.blocks.all().len() as u32).map(BlockId);
+        let mut places = blocks.map(|block| Ppn(self.blocks.first_unit(block).0 + offset));
+        places.find(|&place| place != from && place != to && self.map.owner(place) == self.map.owner(to))
+    }
+
     /// Copies a unit to an address that has been programmed with it, without time. `last_page` is the page that was
     /// read last; any other page counts as a read.
     pub fn copy_now(&mut self, from: Ppn, to: Ppn, last_page: &mut u32) {

@@ -22,7 +22,7 @@ mod victims;
 mod view;
 mod wear;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use crate::config::advanced::Waste;
 use crate::config::cells::{BlockSize, CellMode};
@@ -30,6 +30,7 @@ use crate::config::{DeviceConfig, GcScope};
 use crate::external::{Externals, Fault};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::sim::memory::{Divider, zeroed_words};
+use crate::work::Purpose;
 pub use block::{Age, Block, BlockState};
 pub use claim::{Claim, InHand, RESERVE};
 pub use cold::ColdOrder;
@@ -90,8 +91,8 @@ pub struct Space {
     gc_frontier: u32,
     /// Number of temperature classes, each with a frontier of its own.
     classes: u32,
-    /// Blocks in [`BlockState::AwaitingErase`]. There are only a few per plane.
-    awaiting_erase: BTreeSet<u32>,
+    /// Blocks in [`BlockState::AwaitingErase`], with the reasons for their erases. There are only a few per plane.
+    awaiting_erase: BTreeMap<u32, Purpose>,
     /// Number of host writes, in units. It is the clock of victim policies.
     pub clock: u64,
     /// Test hook: erases blocks without waiting for their dependents.
@@ -162,7 +163,7 @@ impl Space {
             regions: Role::ALL.into_iter().flat_map(|role| regions(device, &layouts, role)).collect(),
             frontiers: vec![Frontier::default(); (map.first + planes * map.frontiers()) as usize],
             valid: zeroed_words(total_units.div_ceil(64)),
-            awaiting_erase: BTreeSet::new(),
+            awaiting_erase: BTreeMap::new(),
             has_rows: victims.iter().flatten().any(|victims| victims.closed.has_rows()),
             victims,
             wear,
@@ -472,13 +473,23 @@ impl Space {
 
     /// Has a block wait for its dependents and then for its erase. All of its valid units have been read.
     pub fn await_erase(&mut self, id: BlockId) {
+        self.await_erase_for(id, Purpose::OfClass);
+    }
+
+    /// Does the same for a block that was emptied for a purpose which its class does not name.
+    pub fn await_erase_for(&mut self, id: BlockId, purpose: Purpose) {
         self.blocks[id.index()].state = BlockState::AwaitingErase;
-        self.awaiting_erase.insert(id.0);
+        self.awaiting_erase.insert(id.0, purpose);
+    }
+
+    /// Returns the reason for the erase of a block that awaits it.
+    pub fn purpose_of_erase(&self, id: BlockId) -> Purpose {
+        self.awaiting_erase.get(&id.0).copied().unwrap_or_default()
     }
 
     /// Returns the blocks that await their erase.
     pub fn awaiting_erase(&self) -> impl Iterator<Item = BlockId> + '_ {
-        self.awaiting_erase.iter().copied().map(BlockId)
+        self.awaiting_erase.keys().copied().map(BlockId)
     }
 
     /// Returns `true` if a block awaits its erase and nothing depends on it.

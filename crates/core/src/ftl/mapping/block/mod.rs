@@ -147,15 +147,6 @@ impl<C: Context + ?Sized> Mapping<C> for Block {
         Some(Ppn(ftl.blocks.first_unit(BlockId(current)).0 + next))
     }
 
-    fn source_of(&self, ftl: &Ftl, ppn: Ppn) -> Option<Ppn> {
-        let lpn = Lpn(ftl.map.owner(ppn));
-        if self.own.has(lpn) {
-            return self.own.source_of(ppn);
-        }
-        let (number, _) = self.map.split(lpn);
-        self.jobs[number].gather.source_of(ppn)
-    }
-
     fn blocks(&self, ftl: &Ftl, found: &mut dyn FnMut(BlockId, u32)) {
         self.own.blocks(found);
         self.unplaced.iter().for_each(|&block| found(block, ftl.blocks.data_units()));

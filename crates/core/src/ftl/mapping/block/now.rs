@@ -6,6 +6,7 @@ use crate::ftl::Ftl;
 use crate::ftl::mapping::{Location, PADDING};
 use crate::metrics::counters::ProgramCause;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
+use crate::work::Purpose;
 
 impl Block {
     pub(super) fn logical(&mut self, number: u32) -> &mut LogicalBlock {
@@ -96,7 +97,7 @@ impl Block {
         logical.old = NOWHERE;
         let kind = logical.merge();
         ftl.counters.merges[kind as usize] += 1;
-        ftl.blocks.await_erase(old);
+        ftl.blocks.await_erase_for(old, Purpose::Merge);
         Some(old)
     }
 

@@ -9,7 +9,7 @@ use crate::ftl::mapping::{Bound, Context, PADDING};
 use crate::ftl::mover::Gather;
 use crate::metrics::counters::{MergeKind, ProgramCause};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
-use crate::work::{Call, Class, Fifo, Kind, Task, Transaction};
+use crate::work::{Call, Class, Fifo, Kind, Purpose, Task, Transaction};
 
 /// Bytes of memory that this module uses for each logical block.
 pub(super) const BYTES_OF_LOGICAL_BLOCK: u64 = size_of::<Job>() as u64;
@@ -214,7 +214,7 @@ impl Block {
             if let Some(from) = self.old_place(cx.ftl(), number, offset)
                 && !self.is_pending(cx, number, offset)
             {
-                self.job(number).gather.add(cx, number, from);
+                self.job(number).gather.add(cx, (number, Purpose::Merge), from);
             }
         }
         if self.job(number).gather.is_ready(cx) {
@@ -260,7 +260,7 @@ impl Block {
     }
 
     fn queue_copies(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
-        let mut merge = Transaction::new(Kind::MergeWrite, Class::Gc).of_logical_block(number);
+        let mut merge = Transaction::copying(Kind::MergeWrite, number, Purpose::Merge);
         merge.plane = block_home(cx.ftl(), number);
         cx.queue(merge);
     }
@@ -365,7 +365,7 @@ impl Block {
         let LogicalBlock { current, next, .. } = *self.logical(number);
         let (job, unwritten) = (&mut self.jobs[number], &mut self.map.unwritten);
         job.busy = true;
-        if job.replaced.read_next_program(cx, number, (BlockId(current), next), &mut job.gather, unwritten) {
+        if job.replaced.read_next_program(cx, (number, Purpose::Merge), (BlockId(current), next), &mut job.gather, unwritten) {
             self.rest(cx, number);
         }
     }

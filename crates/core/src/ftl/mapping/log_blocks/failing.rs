@@ -54,10 +54,11 @@ impl<R: Rules> LogBlocks<R> {
 
     /// Takes the next step of moving units to the block of a slot, from the failed blocks that it replaces.
     pub(super) fn continue_replacing(&mut self, cx: &mut (impl Context + ?Sized), index: u32) {
+        let purpose = self.purpose_of(index);
         let Self { slots, unwritten, .. } = self;
         let Slot { block, next, replaced, gather, busy, .. } = &mut slots[index as usize];
         *busy = true;
-        if replaced.read_next_program(cx, index, (BlockId(*block), *next), gather, unwritten) {
+        if replaced.read_next_program(cx, (index, purpose), (BlockId(*block), *next), gather, unwritten) {
             self.rest(cx, index);
         }
     }

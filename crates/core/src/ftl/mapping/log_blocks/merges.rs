@@ -8,6 +8,7 @@ use crate::ftl::mapping::{Context, Location, MergeDefect, PADDING, WaitCause, re
 use crate::ftl::space::BlockState;
 use crate::metrics::counters::MergeKind;
 use crate::sim::id::{BlockId, Lpn, Ppn};
+use crate::work::Purpose;
 
 impl<R: Rules> LogBlocks<R> {
     /// Takes the next steps in a set, where space was freed or a merge has ended.
@@ -157,23 +158,16 @@ impl<R: Rules> LogBlocks<R> {
             return Some(ppn);
         }
         let lpn = self.layout.unit(number, offset)?;
-        match cx.ftl().map.get(lpn) {
-            Location::Unmapped => None,
-            Location::Flash(ppn) => Some(ppn),
-            Location::Slot(mut id) => {
-                while cx.ops()[id].older.is_some() {
-                    id = cx.ops()[id].older;
-                }
-                cx.ops()[id].source.get()
-            }
-        }
+        let (ftl, ops) = cx.ftl_and_ops();
+        ftl.newest_in_flash(ops, lpn)
     }
 
     /// Copies units into a slot up to an offset. Log blocks get those of the data block, and targets of merges get all.
     /// Pages without any are skipped. Returns `true` when the offset is reached.
     pub(super) fn fill_until(&mut self, cx: &mut (impl Context + ?Sized), slot: u32, until: u32) -> bool {
         let group = self.layout.group();
-        let (number, is_target) = (self.slot(slot).number, self.stream_of_slot(slot) == self.streams.len());
+        let (number, purpose) = (self.slot(slot).number, self.purpose_of(slot));
+        let is_target = purpose == Purpose::FullMerge;
         while self.slot(slot).next < until {
             let next = self.slot(slot).next;
             let mut any = false;
@@ -181,7 +175,7 @@ impl<R: Rules> LogBlocks<R> {
                 let from =
                     if is_target { self.newest(cx, number, offset) } else { self.in_data(cx.ftl(), number, offset) };
                 if let Some(from) = from {
-                    self.slot(slot).gather.add(cx, slot, from);
+                    self.slot(slot).gather.add(cx, (slot, purpose), from);
                     any = true;
                 }
             }
@@ -241,13 +235,6 @@ impl<R: Rules> LogBlocks<R> {
         }
     }
 
-    /// Test hook: returns the address of the unit in the data block that a copy at `ppn` replaces.
-    pub(super) fn old_copy(&self, ftl: &Ftl, slot: u32, ppn: Ppn) -> Option<Ppn> {
-        let data = *self.data.get(self.slots[slot as usize].number as usize).filter(|&&data| data != NOWHERE)?;
-        let old = Ppn(ftl.blocks.first_unit(BlockId(data)).0 + ftl.blocks.offset_in_block(ppn));
-        (ftl.map.owner(old) == ftl.map.owner(ppn)).then_some(old)
-    }
-
     /// Empties the slot of a log block that is to be erased. Returns the block.
     pub(super) fn leave_log(&mut self, slot: u32) -> BlockId {
         let super::Slot { block, next, .. } = self.slots[slot as usize];
@@ -290,7 +277,7 @@ impl<R: Rules> LogBlocks<R> {
     /// it.
     fn give_up(&mut self, cx: &mut (impl Context + ?Sized), set: u32, block: BlockId, kind: Option<MergeKind>) {
         self.set(set).given_up.push((block, kind));
-        replacement::give_up(cx, block);
+        replacement::give_up(cx, block, purpose_of_merge(kind));
     }
 
     /// Returns `true` if each log block of a stream belongs to one logical block.
@@ -301,5 +288,15 @@ impl<R: Rules> LogBlocks<R> {
     /// Returns `true` if any log block takes the writes of a stream.
     pub(super) fn is_shared(&self, stream: usize) -> bool {
         self.streams.get(stream).is_some_and(|stream| matches!(stream.kind, StreamKind::Shared(_)))
+    }
+}
+
+/// Returns the reason for the erase of a block that a merge of this kind has emptied.
+fn purpose_of_merge(kind: Option<MergeKind>) -> Purpose {
+    match kind {
+        Some(MergeKind::Switch) => Purpose::SwitchMerge,
+        Some(MergeKind::Partial) => Purpose::PartialMerge,
+        Some(MergeKind::Full) => Purpose::FullMerge,
+        None => Purpose::OfClass,
     }
 }

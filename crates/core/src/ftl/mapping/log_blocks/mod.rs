@@ -21,7 +21,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::own_blocks::{self, OwnBlocks};
-use super::{Bound, Context, FoundBlock, FoundMerge, Hooks, Location, Mapping, MergeDefect, Written};
+use super::{Bound, Context, FoundBlock, FoundMerge, Hooks, Location, Mapping, Written};
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
 use crate::ftl::allocation::AllocationConfig;
@@ -231,6 +231,12 @@ impl<R: Rules> LogBlocks<R> {
         self.firsts.partition_point(|&first| first <= within) - 1
     }
 
+    /// Returns the reason for which units are copied into the block of a slot.
+    fn purpose_of(&self, slot: u32) -> Purpose {
+        let is_target = self.stream_of_slot(slot) == self.streams.len();
+        if is_target { Purpose::FullMerge } else { Purpose::PartialMerge }
+    }
+
     /// Returns the first unit of a slot's block.
     fn first_unit(&self, ftl: &Ftl, slot: u32) -> u32 {
         ftl.blocks.first_unit(BlockId(self.slots[slot as usize].block)).0
@@ -405,17 +411,6 @@ impl<R: Rules, C: Context + ?Sized> Mapping<C> for LogBlocks<R> {
         Some(Ppn(self.first_unit(ftl, slot) + if replaced.is_active() { replaced.next } else { *next }))
     }
 
-    fn source_of(&self, ftl: &Ftl, ppn: Ppn) -> Option<Ppn> {
-        match self.slot_of[ftl.blocks.block_of(ppn).index()] {
-            NOWHERE => self.own.source_of(ppn),
-            slot => {
-                let source = self.slots[slot as usize].gather.source_of(ppn)?;
-                let old = || self.old_copy(ftl, slot, ppn);
-                if ftl.merge_defect == Some(MergeDefect::OldCopy) { old().or(Some(source)) } else { Some(source) }
-            }
-        }
-    }
-
     fn blocks(&self, _: &Ftl, found: &mut dyn FnMut(BlockId, u32)) {
         let units = self.layout.units();
         self.own.blocks(found);
@@ -432,21 +427,6 @@ impl<R: Rules, C: Context + ?Sized> Mapping<C> for LogBlocks<R> {
             shares[(stripe % planes) as usize].push(self.layout.units_of_stripe(stripe));
         }
         shares
-    }
-
-    fn purpose_of_copy(&self, slot: u32) -> Purpose {
-        let is_target = self.stream_of_slot(slot) == self.streams.len();
-        if is_target { Purpose::FullMerge } else { Purpose::PartialMerge }
-    }
-
-    fn purpose_of_erase(&self, plane: PlaneId, block: BlockId) -> Purpose {
-        let given_up = &self.sets[self.layout.set_of_plane(plane) as usize].given_up;
-        match given_up.iter().find(|&&(given_up, _)| given_up == block).and_then(|&(_, kind)| kind) {
-            Some(MergeKind::Switch) => Purpose::SwitchMerge,
-            Some(MergeKind::Partial) => Purpose::PartialMerge,
-            Some(MergeKind::Full) => Purpose::FullMerge,
-            None => Purpose::OfClass,
-        }
     }
 
     fn kinds(&self, blocks: Range<u32>, into: &mut Vec<u8>) {

@@ -7,7 +7,7 @@ use crate::ftl::Ftl;
 use crate::ftl::mapping::{Bound, Context, PADDING, WaitCause};
 use crate::metrics::counters::ProgramCause;
 use crate::sim::id::{BlockId, Lpn, Ppn, TransactionId};
-use crate::work::{Class, Fifo, Kind, Transaction};
+use crate::work::{Class, Fifo, Kind, Purpose, Transaction};
 
 impl<R: Rules> LogBlocks<R> {
     /// Has a write wait for a log block of its stream.
@@ -297,7 +297,7 @@ impl<R: Rules> LogBlocks<R> {
             let pending = self.slot(slot).pending;
             let ops = &*cx.ops();
             if !pending.iter(ops).any(|id| ops[id].lpn.0 == lpn && !ops[id].trimmed) {
-                self.slot(slot).gather.add(cx, slot, from);
+                self.slot(slot).gather.add(cx, (slot, Purpose::PartialMerge), from);
             }
         }
         let reads = !self.slot(slot).gather.is_ready(cx);
@@ -344,7 +344,7 @@ impl<R: Rules> LogBlocks<R> {
             return self.queue_write(cx, slot, id);
         }
         cx.note_cause(slot, WaitCause::Merge);
-        let mut merge = Transaction::new(Kind::MergeWrite, Class::Gc).of_logical_block(slot);
+        let mut merge = Transaction::copying(Kind::MergeWrite, slot, self.purpose_of(slot));
         merge.plane = cx.ftl().blocks.plane_of(BlockId(self.slot(slot).block));
         cx.queue(merge);
     }
