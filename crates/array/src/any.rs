@@ -184,7 +184,7 @@ impl AnySsd {
         }
     }
 
-    /// Appends the states of at most `count` blocks, starting at `first`, and their kinds (`Mapping::kinds`) if the
+    /// Appends the states of at most `count` blocks, starting at `first`, and their kinds (`KeptBlock::kind`) if the
     /// mapping scheme has log blocks. Blocks of members follow each other.
     pub fn copy_blocks(&self, mut first: usize, count: usize, into: &mut Vec<Block>, kinds: &mut Vec<u8>) {
         for device in self.devices() {
@@ -192,7 +192,7 @@ impl AnySsd {
             let (start, left) = (first.min(blocks.len()), count - into.len());
             let end = blocks.len().min(start + left);
             into.extend_from_slice(&blocks[start..end]);
-            device.ftl().scheme().kinds(start as u32..end as u32, kinds);
+            device.copy_kinds(start..end, kinds);
             first -= start;
         }
     }

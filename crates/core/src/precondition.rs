@@ -5,8 +5,11 @@ mod prewrite;
 mod progress;
 mod steady;
 
+use std::ops::Range;
+
 use crate::config::did_you_mean_or_colon;
 use crate::device::Device;
+use crate::ftl::mapping::WholeBlocks;
 use crate::ftl::{Ftl, Shape};
 use crate::metrics::counters::Counters;
 pub use crate::metrics::summary::Reached;
@@ -70,7 +73,8 @@ pub fn precondition(
     on_progress: OnProgress,
 ) -> Result<Reached, String> {
     let mut reached = Reached::default();
-    if to == Precondition::Steady && !device.ftl().shape().hooks.places {
+    let whole = device.config().mapping.scheme.needs(device.config()).whole_blocks;
+    if to == Precondition::Steady && whole.is_none() {
         let on_progress = &mut |_| on_progress(0.0);
         reached.write_amplification_at_hard = steady::at_hard_threshold(device.config(), seed, on_progress)?;
     }
@@ -79,8 +83,8 @@ pub fn precondition(
     match to {
         Precondition::None => {}
         Precondition::Fill => fill(ftl, on_progress)?,
-        Precondition::Aged(share) => age(ftl, share, on_progress)?,
-        Precondition::Invalid(share) => wear_in(ftl, share, on_progress)?,
+        Precondition::Aged(share) => age(ftl, share, whole, on_progress)?,
+        Precondition::Invalid(share) => wear_in(ftl, share, whole, on_progress)?,
         Precondition::Steady => {
             fill(ftl, &mut |share| on_progress(share / 4.0))?;
             let (amplification, converged) = steady::overwrite(ftl, seed, on_progress)?;
@@ -116,8 +120,8 @@ fn seal(ftl: &mut Ftl, before: &Counters, reached: &mut Reached) {
 
 /// Fills the device so that a share of each block is invalid. As many units as the share requires are written twice in
 /// a row, so that both copies are in one plane.
-fn age(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String> {
-    if ftl.shape().hooks.places {
+fn age(ftl: &mut Ftl, share: f64, whole: Option<WholeBlocks>, on_progress: OnProgress) -> Result<(), String> {
+    if whole.is_some() {
         return Err(format!(
             "aged={share}: with this mapping scheme, a unit cannot be written twice in a row to the same block; use \
              steady, invalid=V or a workload"
@@ -158,9 +162,9 @@ fn age(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String>
 
 /// Programs a share of the pages of each plane and invalidates all of them. The device is empty, but close to garbage
 /// collection.
-fn wear_in(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String> {
-    if ftl.shape().hooks.places {
-        return wear_in_blocks(ftl, share, on_progress);
+fn wear_in(ftl: &mut Ftl, share: f64, whole: Option<WholeBlocks>, on_progress: OnProgress) -> Result<(), String> {
+    if let Some(whole) = whole {
+        return wear_in_blocks(ftl, share, whole, on_progress);
     }
     let shape = *ftl.shape();
     let good = (0..shape.planes).map(|plane| ftl.blocks.good(PlaneId(plane))).min().unwrap_or(0);
@@ -213,9 +217,9 @@ fn units_of_a_plane(ftl: &Ftl) -> u64 {
 
 /// Writes whole logical blocks of each plane in ascending order, and trims them, until a share of the plane is invalid.
 /// If the mapping scheme maps whole blocks, only logical blocks can hold invalid pages, because free blocks are erased.
-fn wear_in_blocks(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String> {
+fn wear_in_blocks(ftl: &mut Ftl, share: f64, whole: WholeBlocks, on_progress: OnProgress) -> Result<(), String> {
     let planes = ftl.shape().planes;
-    let owned = ftl.scheme().shares(ftl);
+    let owned = stripes_by_plane(ftl, whole);
     let wanted = whole_programs(ftl, share);
     let room = owned.iter().map(|blocks| blocks.iter().map(|units| units.len() as u64).sum()).min().unwrap_or(0);
     if wanted > room {
@@ -236,4 +240,16 @@ fn wear_in_blocks(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<
         }
     }
     Ok(())
+}
+
+/// Returns the ranges of units whose logical blocks are striped, indexed by plane. If a scheme fixes no plane, the
+/// ranges are dealt out in turn.
+fn stripes_by_plane(ftl: &Ftl, whole: WholeBlocks) -> Vec<Vec<Range<u32>>> {
+    let (units, stripe) = (ftl.map.len(), whole.stripe * ftl.blocks.data_units());
+    let mut stripes = vec![Vec::new(); ftl.shape().planes as usize];
+    for (number, first) in (0..units).step_by(stripe as usize).enumerate() {
+        let plane = ftl.home(Lpn(first)).map_or(number % stripes.len(), PlaneId::index);
+        stripes[plane].push(first..units.min(first + stripe));
+    }
+    stripes
 }

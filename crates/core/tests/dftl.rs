@@ -23,7 +23,7 @@ fn device(options: &str) -> Device {
     fill(&mut device, units);
     assert_eq!(
         device.ftl().counters.map.programs[MapCause::Functional as usize],
-        u64::from(device.ftl().scheme().translation_pages())
+        u64::from(device.ftl().shape().map_pages)
     );
     device
 }
@@ -251,7 +251,7 @@ fn a_program_in_slc_mode_fills_one_page_of_each_wordline() {
     let wordlines = ["geometry.pages_per_program=3", "mapping.scheme.dftl.cache=8B"];
     let native = common::build(device_config(&[&TLC[..], &wordlines].concat()), Options::default());
     let mut device = in_slc_mode(&wordlines);
-    let pages = [&native, &device].map(|device| device.ftl().scheme().translation_pages());
+    let pages = [&native, &device].map(|device| device.ftl().shape().map_pages);
     // There are 12,672 entries. A page of 4 KiB holds 1,024 of them, and three pages hold 3,072.
     assert_eq!(pages, [5, 13]);
     let before = device.ftl().counters;

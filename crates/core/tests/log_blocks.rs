@@ -3,7 +3,7 @@
 use crate::common::{self, device_config, drain, fill, submit, units};
 use floatgate_core::config::from_toml;
 use floatgate_core::device::{Device, Options};
-use floatgate_core::ftl::mapping::PADDING;
+use floatgate_core::ftl::mapping::{KeptBlock, PADDING};
 use floatgate_core::ftl::space::Role;
 use floatgate_core::metrics::counters::{Counters, ProgramCause, ReadCause};
 use floatgate_core::nand::array::Kind;
@@ -238,7 +238,7 @@ fn operations_have_the_kind_of_their_merge() {
     assert_eq!(operations(&mut switched), [host, (Kind::Erase, Purpose::SwitchMerge, 1)]);
     let kinds = |device: &Device| {
         let mut kinds = Vec::new();
-        device.ftl().scheme().kinds(0..device.config().total_blocks(), &mut kinds);
+        device.copy_kinds(0..device.config().total_blocks() as usize, &mut kinds);
         [1, 2, 3].map(|kind| kinds.iter().filter(|of| **of == kind).count())
     };
     assert_eq!(kinds(&switched), [0, 1, 0], "a sequential log block");
@@ -395,12 +395,12 @@ fn trimmed_units_are_not_copied() {
     // A trim of the whole rest of a logical block makes its partial merge a switch.
     write(&mut device, 0, 10);
     perform(&mut device, Operation::Trim, 10, 54);
-    assert_eq!(device.ftl().scheme().listed_trims(), 54);
+    assert_eq!(device.ftl().scheme().report(device.ftl()).listed_trims, 54);
     let before = device.ftl().counters;
     assert_eq!(write(&mut device, UNITS, 1), WRITE);
     let after = counted(&device, &before);
     assert_eq!((after.merges, after.log_blocks.copies_saved), ([1, 0, 0], 54));
-    assert_eq!(device.ftl().scheme().listed_trims(), 0);
+    assert_eq!(device.ftl().scheme().report(device.ftl()).listed_trims, 0);
 }
 
 #[test]
@@ -480,7 +480,7 @@ fn a_share_of_the_flash_is_invalid_after_preconditioning() {
             precondition(&mut device, Precondition::Invalid(share), 1, &mut |_| true).unwrap();
             let ftl = device.ftl();
             let mut programmed = 0;
-            ftl.scheme().blocks(ftl, &mut |block, units| {
+            ftl.scheme().blocks(ftl, &mut |KeptBlock { block, units, .. }| {
                 let first = ftl.blocks.first_unit(block).0;
                 // Skipped pages have no owner.
                 programmed += (first..first + units).filter(|&unit| ftl.map.owner(Ppn(unit)) != PADDING).count();

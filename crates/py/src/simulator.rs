@@ -447,6 +447,6 @@ fn units(ftl: &Ftl) -> (Vec<u8>, Vec<i64>) {
 /// blocks, returns the size of the block, because their missing units count as invalid.
 fn current(ftl: &Ftl) -> Vec<u32> {
     let mut written = vec![ftl.blocks.data_units(); ftl.blocks.all().len()];
-    ftl.scheme().blocks(ftl, &mut |block, units| written[block.index()] = units);
+    ftl.scheme().blocks(ftl, &mut |kept| written[kept.block.index()] = kept.units);
     written
 }

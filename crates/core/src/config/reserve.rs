@@ -149,6 +149,13 @@ impl DeviceConfig {
         moved + u32::from(self.gc.wear.migrates())
     }
 
+    /// Returns the number of translation pages; 0 if the whole map is in memory.
+    pub fn map_pages(&self) -> u32 {
+        let translation = self.mapping.scheme.needs(self).translation;
+        translation
+            .map_or(0, |translation| self.logical_units().div_ceil(u64::from(translation.entries_per_page)) as u32)
+    }
+
     /// Returns the number of blocks of a plane for translation pages; 0 if the whole map is in memory.
     pub fn map_blocks(&self) -> u32 {
         self.map_blocks_for(self.logical_units())

@@ -44,7 +44,7 @@ impl Device {
         }
         let blocks = (0..self.config.total_blocks()).map(BlockId);
         let mut written: Vec<u32> = blocks.map(|block| self.ftl.blocks.written_of(block)).collect();
-        self.ftl.scheme().blocks(&self.ftl, &mut |block, units| written[block.index()] = units);
+        self.ftl.scheme().blocks(&self.ftl, &mut |kept| written[kept.block.index()] = kept.units);
         Ok(written)
     }
 

@@ -448,7 +448,7 @@ impl Device {
             if programmed != valid + gone {
                 return Err(format!("{programmed} units programmed, but {valid} valid and {gone} invalid"));
             }
-            let gone = gone + self.ftl.scheme().unwritten();
+            let gone = gone + self.ftl.scheme().report(&self.ftl).unwritten;
             if erased > gone {
                 return Err(format!("{erased} units erased, but only {gone} invalid"));
             }

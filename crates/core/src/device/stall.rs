@@ -23,7 +23,7 @@ impl Device {
             self.dispatch.has_pooled(),
             self.buffer().map_or(0, Buffer::waiting),
             self.describe_awaiting_erase(),
-            self.ftl.scheme().describe(),
+            self.ftl.scheme().report(&self.ftl).outstanding,
             self.durability.as_ref().map_or_else(|| "no journal".to_owned(), |durability| durability.describe()),
             if self.ftl.is_read_only() { "read-only" } else { "not read-only" },
         )

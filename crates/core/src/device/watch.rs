@@ -1,5 +1,7 @@
 //! Observation: reports queued and granted operations to observers and probes, and samples the state of the device.
 
+use std::ops::Range;
+
 use super::Device;
 use crate::ftl::space::Role;
 use crate::metrics::series::Sample;
@@ -23,7 +25,7 @@ impl Device {
         into.parallel.copy_from(&self.array.parallel);
         into.free_blocks_min = (0..planes).map(free_blocks).min().unwrap_or(0);
         into.free_blocks_sum = (0..planes).map(|plane| u64::from(free_blocks(plane))).sum();
-        into.trim_list = self.ftl.scheme().listed_trims();
+        into.trim_list = self.ftl.scheme().report(&self.ftl).listed_trims;
         let bad = |faults: &FaultState| faults.bad.iter().map(|bad| u64::from(*bad)).sum();
         into.bad_blocks = self.fault_state().as_ref().map_or(0, bad);
         into.read_only = self.read_only_since().is_some();
@@ -37,6 +39,20 @@ impl Device {
         self.collections.until(at, &mut into.collections);
         self.dispatch.sample_queues(at, &mut into.queues);
         into.pools.clone_from(&self.ftl.pool_units);
+    }
+
+    /// Appends the kinds of a range of blocks ([`KeptBlock::kind`]), if the mapping scheme has log blocks.
+    pub fn copy_kinds(&self, blocks: Range<usize>, into: &mut Vec<u8>) {
+        if self.config.log_kinds().is_empty() {
+            return;
+        }
+        let first = into.len();
+        into.resize(first + blocks.len(), 0);
+        self.ftl.scheme().blocks(&self.ftl, &mut |kept| {
+            if blocks.contains(&kept.block.index()) {
+                into[first + kept.block.index() - blocks.start] = kept.kind;
+            }
+        });
     }
 
     /// Starts to search for the longest queues again, at the start of a measurement.

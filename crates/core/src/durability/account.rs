@@ -87,11 +87,11 @@ impl Layout {
     /// Returns `true` if a block can have an account. An account cannot mark a unit as lost, so blocks with lost units
     /// are read.
     #[inline]
-    pub fn has_account(&self, ftl: &Ftl, block: BlockId) -> bool {
+    pub fn has_account(&self, ftl: &Ftl, filled: &Filled, block: BlockId) -> bool {
         let state = ftl.blocks.block(block).state;
         let is_closed = match state {
             BlockState::Closed => true,
-            BlockState::Logical => self.takes_open || ftl.scheme().is_filled(ftl, block),
+            BlockState::Logical => self.takes_open || filled.has(block),
             state => self.takes_open && state == BlockState::Open,
         };
         is_closed && !ftl.has_lost(block)
@@ -99,14 +99,15 @@ impl Layout {
 
     /// Returns the contents of a part of the checkpoint as of now.
     pub fn page(&self, part: u32, ftl: &Ftl, log: &FlashLog) -> Vec<u8> {
-        let parts = &self.parts;
+        let (parts, filled) = (&self.parts, Filled::of(ftl));
         let mut bytes = Vec::with_capacity(parts.bytes);
         bytes.extend_from_slice(&self.head(part));
         let blocks = parts.blocks_of(part);
         for block in blocks.clone() {
             // Each of the later blocks needs room for at least an empty account.
             let room = parts.bytes - bytes.len() - 4 * (blocks.end - block - 1) as usize;
-            let account = self.account(BlockId(block), parts.units_of(part), ftl, log);
+            let has_account = self.has_account(ftl, &filled, BlockId(block));
+            let account = if has_account { self.account(BlockId(block), parts.units_of(part), ftl, log) } else { None };
             match account.filter(|account| account.len() <= room) {
                 Some(account) => bytes.extend_from_slice(&account),
                 None => bytes.extend_from_slice(&[0; 4]),
@@ -116,9 +117,6 @@ impl Layout {
     }
 
     fn account(&self, block: BlockId, units: Range<u32>, ftl: &Ftl, log: &FlashLog) -> Option<Vec<u8>> {
-        if !self.has_account(ftl, block) {
-            return None;
-        }
         let first = ftl.blocks.first_unit(block).0;
         let places = || (first + units.start..first + units.end).map(Ppn);
         // The units after the data of a smaller block have sequence numbers from before the last erase.
@@ -148,6 +146,24 @@ impl Layout {
             }
         }
         Some(bytes)
+    }
+}
+
+/// Blocks of the mapping scheme that are filled, in ascending order.
+#[derive(Debug)]
+pub struct Filled(Vec<BlockId>);
+
+impl Filled {
+    /// Returns the filled blocks as of now.
+    pub fn of(ftl: &Ftl) -> Filled {
+        let mut filled = Vec::new();
+        ftl.scheme().blocks(ftl, &mut |kept| filled.extend(kept.is_filled.then_some(kept.block)));
+        filled.sort_unstable();
+        Filled(filled)
+    }
+
+    fn has(&self, block: BlockId) -> bool {
+        self.0.binary_search(&block).is_ok()
     }
 }
 

@@ -6,7 +6,7 @@
 //! written at once. The device cycles through the parts, and writes those that concern a closed block without an
 //! account. `account.rs` has the contents of a part, docs/decisions/0025-checkpoint.md the reasons.
 
-use super::account::Layout;
+use super::account::{Filled, Layout};
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
 use crate::sim::id::{BlockId, TransactionId};
@@ -66,9 +66,9 @@ impl Checkpointing {
     }
 
     /// Returns `true` if a part concerns a closed block whose current account it does not have.
-    fn is_behind(&self, part: u32, ftl: &Ftl) -> bool {
+    fn is_behind(&self, part: u32, ftl: &Ftl, filled: &Filled) -> bool {
         let mut blocks = self.layout.parts.blocks_of(part).map(BlockId);
-        blocks.any(|block| self.layout.has_account(ftl, block) && self.noted[block] != mark(ftl, block))
+        blocks.any(|block| self.layout.has_account(ftl, filled, block) && self.noted[block] != mark(ftl, block))
     }
 
     /// Counts a unit that the host wrote. Returns `true` if parts are due and may be written.
@@ -95,16 +95,16 @@ impl Checkpointing {
     fn take(&mut self, ftl: &Ftl) -> Vec<u32> {
         let count = self.layout.parts.count();
         let most = ftl.shape().units_per_program;
+        let filled = Filled::of(ftl);
         let mut taken: Vec<u32> = Vec::new();
         for _ in 0..count.div_ceil(self.layout.parts.pieces).min(LOOK_AHEAD) {
             let part = self.cursor;
             self.cursor = (part + self.layout.parts.pieces) % count;
             let pieces = part..part + self.layout.parts.pieces;
             let is_written = self.writing.iter().any(|writing| pieces.contains(writing));
-            if self.is_behind(part, ftl) && !is_written {
-                for block in
-                    self.layout.parts.blocks_of(part).map(BlockId).filter(|&block| self.layout.has_account(ftl, block))
-                {
+            if self.is_behind(part, ftl, &filled) && !is_written {
+                let blocks = self.layout.parts.blocks_of(part).map(BlockId);
+                for block in blocks.filter(|&block| self.layout.has_account(ftl, &filled, block)) {
                     self.noted[block] = mark(ftl, block);
                 }
                 taken.extend(pieces);

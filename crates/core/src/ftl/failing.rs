@@ -33,7 +33,6 @@ impl Ftl {
     /// Marks blocks of a new device as bad.
     pub(super) fn mark_bad(&mut self, bad: &[BlockId]) {
         self.blocks.mark_bad(bad);
-        self.with_scheme(|scheme, ftl| scheme.marked_bad(ftl));
         (0..self.shape.planes).for_each(|plane| self.refresh_ready(PlaneId(plane)));
     }
 
@@ -350,13 +349,13 @@ impl Ftl {
     pub fn can_go_on(&self, plane: PlaneId, job: &Job, map: InHand) -> bool {
         let is_sure = |role, hand| self.blocks.is_sure(self.blocks.region(plane, role), hand);
         is_sure(Role::Data, job.in_hand(self, plane))
-            && (!self.shape.hooks.entries || (is_sure(Role::Map, map) && self.holds_map(plane)))
+            && (self.shape.map_pages == 0 || (is_sure(Role::Map, map) && self.holds_map(plane)))
     }
 
     /// Returns `true` if the translation pages of a plane always find room in its blocks.
     fn holds_map(&self, plane: PlaneId) -> bool {
         let planes = self.shape.planes;
-        let pages = (self.scheme().translation_pages() + planes - 1 - self.allocation.order().position(plane)) / planes;
+        let pages = (self.shape.map_pages + planes - 1 - self.allocation.order().position(plane)) / planes;
         self.blocks.holds_map(plane, pages)
     }
 }

@@ -145,7 +145,8 @@ pub struct Shape {
     pub single_frontier: bool,
     /// Copy-back of pages by garbage collection.
     pub copy_back: Waste,
-    /// Blocks of a plane that are kept for translation pages.
+    /// Number of translation pages, and blocks of a plane that are kept for them.
+    pub map_pages: u32,
     pub map_blocks: u32,
     /// True if erases may wait for trim records, which need room.
     pub trim_journal: bool,
@@ -184,6 +185,7 @@ impl Shape {
             planes: device.total_planes(),
             single_frontier: device.gc.frontiers == Frontiers::Single,
             copy_back: device.nand.advanced.copy_back,
+            map_pages: device.map_pages(),
             map_blocks: device.map_blocks(),
             trim_journal: device.durability.trim_journal,
             classes: device.temperature.classes(),

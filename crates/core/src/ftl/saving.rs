@@ -14,8 +14,9 @@ impl Ftl {
         if let Some(what) = self.blocks.in_progress() {
             return Some(what);
         }
-        if let Some(what) = self.scheme().in_progress(self) {
-            return Some(what);
+        let begun = self.scheme().report(self).begun;
+        if begun > 0 {
+            return Some(format!("{begun} programs have started and are not full, or map entries are being loaded"));
         }
         (0..self.map.all()).find_map(|lpn| match self.map.get(Lpn(lpn)) {
             Location::Slot(_) => Some(format!("the write of unit {lpn} has not ended")),
@@ -85,7 +86,7 @@ impl Ftl {
         }
         input.section("policy/victim", |input| self.blocks.load_victims(input))?;
         (0..self.shape.planes).for_each(|plane| self.refresh_ready(PlaneId(plane)));
-        Ok(())
+        self.scheme().recount(self).map_err(|what| input.damaged(what))
     }
 
     /// Copies the state of another FTL, of a device of the same shape.
@@ -99,7 +100,7 @@ impl Ftl {
     /// Returns the number of units of each block that have been written.
     fn written(&self) -> Vec<u16> {
         let mut written = self.blocks.written();
-        self.scheme().blocks(self, &mut |block, units| written[block.index()] = units as u16);
+        self.scheme().blocks(self, &mut |kept| written[kept.block.index()] = kept.units as u16);
         written
     }
 
@@ -117,7 +118,7 @@ impl Ftl {
         for lpn in 0..self.map.all() {
             let Some(ppn) = input.u32()?.checked_sub(1) else { continue };
             let ppn = Ppn(ppn);
-            if !self.blocks.adopt(ppn, Role::Data, written) || !self.scheme().may_be_at(self, Lpn(lpn), ppn) {
+            if !self.blocks.adopt(ppn, Role::Data, written) {
                 return Err(input.damaged(format!("unit {lpn} at address {}", ppn.0)));
             }
             self.map.set_flash(Lpn(lpn), ppn);
@@ -145,7 +146,7 @@ impl Ftl {
 
     fn load_invalid(&mut self, input: &mut Reader, written: &[u16]) -> Result<(), StateError> {
         let units = self.map.all();
-        let pages = self.scheme().translation_pages();
+        let pages = self.shape.map_pages;
         for (block, &written) in written.iter().enumerate() {
             let first = self.blocks.first_unit(BlockId(block as u32)).0;
             for ppn in (first..first + u32::from(written)).map(Ppn) {

@@ -158,12 +158,12 @@ fn prewrite_evenly(device: &mut Device, units: &[u32]) -> Result<(), String> {
     let per_page = device.config().units_per_page();
     let place = |index: usize| order.plane(index as u32 / per_page);
     let spare = device.config().units_to_spare();
-    let ftl = device.ftl_mut();
-    if ftl.shape().hooks.places {
+    if device.config().merges_blocks() {
         let what = "even prewriting spreads pages over all planes, but this mapping scheme keeps logical blocks together: \
                     use `allocation`";
         return Err(what.to_owned());
     }
+    let ftl = device.ftl_mut();
     // Number of units in each plane for which the allocation has reserved room elsewhere.
     let mut guests = vec![0u64; order.len() as usize];
     for (index, &unit) in units.iter().enumerate() {

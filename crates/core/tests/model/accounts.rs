@@ -104,7 +104,7 @@ fn check_map_blocks(device: &Device) -> Result<(), String> {
 fn check_logical_blocks(device: &Device) -> Result<(), String> {
     let (config, ftl) = (device.config(), device.ftl());
     let mut owned = 0;
-    ftl.scheme().blocks(ftl, &mut |_, _| owned += 1);
+    ftl.scheme().blocks(ftl, &mut |_| owned += 1);
     let in_state = |state| ftl.blocks.all().iter().filter(|block| block.state == state).count();
     let (free, taken) = (in_state(BlockState::Free), in_state(BlockState::Logical));
     let bad = in_state(BlockState::Bad);
@@ -139,7 +139,7 @@ fn check_programs(device: &Device) -> Result<(), String> {
     let bits = if config.map_cells().is_native() { 1 } else { config.nand.cell.bits() };
     let map_program = config.units_per_page() * (config.geometry.pages_per_program / bits).max(1);
     let of_map = counters.map.programs.iter().sum::<u64>() * u64::from(map_program);
-    let dropped = device.ftl().scheme().dropped();
+    let dropped = device.ftl().scheme().report(device.ftl()).dropped;
     // Failed programs of a map in flash are counted with the others.
     let failed = counters.faults.units_failed;
     let slack = if device.ftl().shape().hooks.entries { failed } else { 0 };

@@ -119,7 +119,7 @@ fn deallocates(operation: Operation) -> bool {
 fn is_in(state: &str, device: &Device) -> bool {
     let flash = device.flash().expect("a durable device").in_flight();
     let writes_back = device.buffer().is_some_and(|buffer| buffer.writes_back());
-    let merging = device.ftl().scheme().merging(device.ftl());
+    let merging = device.ftl().scheme().report(device.ftl()).merging;
     let programs = |cause| flash.programs[cause as usize] > 0;
     match state {
         "program" => programs(ProgramCause::Host),
@@ -132,7 +132,7 @@ fn is_in(state: &str, device: &Device) -> bool {
         "switch merge" => merging[MergeKind::Switch as usize] > 0,
         "partial merge" => merging[MergeKind::Partial as usize] > 0,
         "full merge" => merging[MergeKind::Full as usize] > 0,
-        REPLACEMENT => device.ftl().scheme().replacing() > 0,
+        REPLACEMENT => device.ftl().scheme().report(device.ftl()).replacing > 0,
         _ => false,
     }
 }

@@ -1,14 +1,16 @@
 //! External mapping scheme: supplied by the program that runs the device.
 
 use std::fmt;
-use std::ops::Range;
 
-use super::{Bound, Context, Hooks, Location, Mapping, Needs, SchemeOptions, WholeBlocks, Written, check_places};
+use super::{
+    Bound, Context, Hooks, KeptBlock, Location, Mapping, Needs, SchemeOptions, SchemeReport, WholeBlocks, Written,
+    check_places,
+};
 use crate::config::DeviceConfig;
 pub use crate::config::external::{EXTERNAL, ExternalConfig as Config};
 use crate::external::{Cause, Externals, Fault, Outside, Wanted, not_saved};
 use crate::ftl::Ftl;
-use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
+use crate::sim::id::{Lpn, PlaneId, Ppn, TransactionId};
 use crate::state::{StateError, Writer};
 use crate::work::Call;
 
@@ -94,16 +96,12 @@ impl<C: Context + ?Sized> Mapping<C> for External {
         self.scheme.policy().target(ftl, lpn, number)
     }
 
-    fn blocks(&self, ftl: &Ftl, found: &mut dyn FnMut(BlockId, u32)) {
+    fn blocks(&self, ftl: &Ftl, found: &mut dyn FnMut(KeptBlock)) {
         self.scheme.policy().blocks(ftl, found);
     }
 
-    fn shares(&self, ftl: &Ftl) -> Vec<Vec<Range<u32>>> {
-        self.scheme.policy().shares(ftl)
-    }
-
-    fn unwritten(&self) -> u64 {
-        self.scheme.policy().unwritten()
+    fn report(&self, ftl: &Ftl) -> SchemeReport {
+        self.scheme.policy().report(ftl)
     }
 
     fn write_now(&mut self, ftl: &mut Ftl, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {
@@ -118,24 +116,12 @@ impl<C: Context + ?Sized> Mapping<C> for External {
         self.scheme.policy_mut().seal(ftl, written);
     }
 
-    fn in_progress(&self, ftl: &Ftl) -> Option<String> {
-        self.scheme.policy().in_progress(ftl)
-    }
-
     fn save(&self, _: &mut Writer) -> Result<(), StateError> {
         Err(not_saved(&self.who))
     }
 
-    fn may_be_at(&self, ftl: &Ftl, lpn: Lpn, ppn: Ppn) -> bool {
-        self.scheme.policy().may_be_at(ftl, lpn, ppn)
-    }
-
     fn recount(&self, ftl: &Ftl) -> Result<(), String> {
         self.scheme.policy().recount(ftl)
-    }
-
-    fn describe(&self) -> String {
-        self.scheme.policy().describe()
     }
 
     fn call(&mut self, cx: &mut C, call: Call) {

@@ -14,8 +14,6 @@ pub mod replacement;
 #[cfg(test)]
 mod stub;
 
-use std::ops::Range;
-
 use super::Ftl;
 use super::space::InHand;
 use crate::config::DeviceConfig;
@@ -40,6 +38,39 @@ pub struct Hooks {
     pub places: bool,
     /// True if pages of these blocks may be left out, also the first one.
     pub gaps: bool,
+}
+
+/// Block of a mapping scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptBlock {
+    /// The block.
+    pub block: BlockId,
+    /// Number of its units that have been programmed, or are being programmed.
+    pub units: u32,
+    /// True if no more units of it will be programmed, and no program is in flight.
+    pub is_filled: bool,
+    /// Its kind: 0 for blocks other than log blocks, 1 for blocks that a full merge fills, and 2 or more for log blocks,
+    /// in the order of [`WholeBlocks::logs`].
+    pub kind: u8,
+}
+
+/// Figures of a mapping scheme, as of now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SchemeReport {
+    /// Number of units that were skipped in their blocks and never programmed.
+    pub unwritten: u64,
+    /// Number of trimmed units that a controller would remember until a merge skips them.
+    pub listed_trims: u64,
+    /// Number of writes that were trimmed while they waited, and so were never programmed.
+    pub dropped: u64,
+    /// Number of failed blocks whose places other blocks are taking.
+    pub replacing: u32,
+    /// Number of merges in progress, by [`MergeKind`]. A merge ends with the erase of the old data block.
+    pub merging: [u32; MergeKind::ALL.len()],
+    /// Number of programs that functional writes have started and not filled, and of map entries that are being loaded.
+    pub begun: u32,
+    /// Outstanding work, in words.
+    pub outstanding: String,
 }
 
 /// Block with data that a recovery has found.
@@ -111,11 +142,6 @@ pub trait Mapping<C: Context + ?Sized> {
         InHand::default()
     }
 
-    /// Returns the number of translation pages.
-    fn translation_pages(&self) -> u32 {
-        0
-    }
-
     // Blocks of the scheme.
 
     /// Returns the plane of a unit, if the scheme fixes it.
@@ -128,50 +154,12 @@ pub trait Mapping<C: Context + ?Sized> {
         None
     }
 
-    /// Calls `found` for each block of the scheme, with the number of its units that have been programmed.
-    fn blocks(&self, _ftl: &Ftl, _found: &mut dyn FnMut(BlockId, u32)) {}
+    /// Calls `found` for each block of the scheme.
+    fn blocks(&self, _ftl: &Ftl, _found: &mut dyn FnMut(KeptBlock)) {}
 
-    /// Returns the ranges of units that share a block, indexed by plane.
-    fn shares(&self, _ftl: &Ftl) -> Vec<Vec<Range<u32>>> {
-        Vec::new()
-    }
-
-    /// Appends the kind of each block of a range: 0 for blocks other than log blocks, 1 for blocks that a full merge
-    /// fills, and 2 or more for log blocks, in the order of [`WholeBlocks::logs`]. Appends nothing if there are no log
-    /// blocks.
-    fn kinds(&self, _blocks: Range<u32>, _into: &mut Vec<u8>) {}
-
-    /// Returns the number of units that were skipped in their blocks and never programmed.
-    fn unwritten(&self) -> u64 {
-        0
-    }
-
-    /// Returns the number of trimmed units that a controller would remember until a merge skips them.
-    fn listed_trims(&self) -> u64 {
-        0
-    }
-
-    /// Returns the number of writes that were trimmed while they waited, and so were never programmed.
-    fn dropped(&self) -> u64 {
-        0
-    }
-
-    /// Notes that blocks of a new device have been marked as bad.
-    fn marked_bad(&mut self, _ftl: &Ftl) {}
-
-    /// Returns `true` if no more units of a block of the scheme will be programmed.
-    fn is_filled(&self, _ftl: &Ftl, _block: BlockId) -> bool {
-        false
-    }
-
-    /// Returns the number of failed blocks whose places other blocks are taking.
-    fn replacing(&self) -> u32 {
-        0
-    }
-
-    /// Returns the number of merges in progress, by [`MergeKind`]. A merge ends with the erase of the old data block.
-    fn merging(&self, _ftl: &Ftl) -> [u32; MergeKind::ALL.len()] {
-        Default::default()
+    /// Returns the figures of the scheme.
+    fn report(&self, _ftl: &Ftl) -> SchemeReport {
+        SchemeReport::default()
     }
 
     // Recovery after a power cut. Blocks are sorted by the time of their opening, oldest first.
@@ -207,11 +195,6 @@ pub trait Mapping<C: Context + ?Sized> {
 
     // Saved states, reports and tests.
 
-    /// Describes what is in progress, or returns `None` if nothing is.
-    fn in_progress(&self, _ftl: &Ftl) -> Option<String> {
-        None
-    }
-
     /// Writes the state to a saved state. Nothing is in progress.
     fn save(&self, _out: &mut Writer) -> Result<(), StateError> {
         Ok(())
@@ -223,19 +206,9 @@ pub trait Mapping<C: Context + ?Sized> {
         Ok(())
     }
 
-    /// Returns `true` if a unit may be at an address.
-    fn may_be_at(&self, _ftl: &Ftl, _lpn: Lpn, _place: Ppn) -> bool {
-        true
-    }
-
     /// Test hook: checks the state against a count from scratch.
     fn recount(&self, _ftl: &Ftl) -> Result<(), String> {
         Ok(())
-    }
-
-    /// Describes outstanding work, for reports.
-    fn describe(&self) -> String {
-        String::new()
     }
 
     // In time. The scheme queues operations through the [`Context`]. A step that has to run later is a [`Call`], a task.

@@ -49,7 +49,8 @@ impl Now<'_> {
                 break;
             }
         }
-        assert!(now.ops.is_empty(), "mapping.scheme: operations wait forever: {}", scheme.describe());
+        let waits = || scheme.report(now.ftl).outstanding;
+        assert!(now.ops.is_empty(), "mapping.scheme: operations wait forever: {}", waits());
     }
 
     /// Starts and ends an operation.

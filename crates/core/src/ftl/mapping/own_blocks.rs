@@ -7,7 +7,7 @@
 //! If a program fails, a free block takes the place of its block, and gets the valid units of the failed block first.
 
 use super::replacement::give_up;
-use super::{Bound, Context};
+use super::{Bound, Context, KeptBlock};
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
 use crate::ftl::mapping::PADDING;
@@ -93,12 +93,6 @@ impl OwnBlocks {
         lpn.0 >= self.first
     }
 
-    /// Returns `true` if a block holds units of the device itself.
-    #[inline]
-    pub fn holds(&self, block: BlockId) -> bool {
-        self.slots.iter().any(|slot| slot.block == block.0) || self.failed.contains(&block)
-    }
-
     /// Returns `true` while the units of a failed block are copied.
     pub fn is_replacing(&self) -> bool {
         !self.failed.is_empty()
@@ -144,18 +138,16 @@ impl OwnBlocks {
         self.open.map_or(PlaneId(0), |open| self.slots[open].plane)
     }
 
-    /// Calls `found` for each block, with the number of its units that have been programmed.
-    pub fn blocks(&self, found: &mut dyn FnMut(BlockId, u32)) {
+    /// Calls `found` for each block.
+    pub fn blocks(&self, found: &mut dyn FnMut(KeptBlock)) {
         for (index, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.block != NOWHERE) {
-            found(BlockId(slot.block), if self.open == Some(index) { self.next } else { self.units });
+            let is_open = self.open == Some(index);
+            let units = if is_open { self.next } else { self.units };
+            let is_filled = !is_open || (units >= self.units && !self.busy);
+            found(KeptBlock { block: BlockId(slot.block), units, is_filled, kind: 0 });
         }
-        self.failed.iter().for_each(|&block| found(block, self.units));
-    }
-
-    /// Returns `true` if no more units of a block are programmed.
-    pub fn is_filled(&self, block: BlockId) -> bool {
-        let is_open = self.open.is_some_and(|open| self.slots[open].block == block.0);
-        !is_open || (self.next >= self.units && !self.busy)
+        let kept = |block| KeptBlock { block, units: self.units, is_filled: true, kind: 0 };
+        self.failed.iter().for_each(|&block| found(kept(block)));
     }
 
     /// Has a write of a unit of the device itself wait for its address.
@@ -436,6 +428,19 @@ impl OwnBlocks {
         for slot in 0..self.slots.len() {
             if self.slots[slot].block == NOWHERE {
                 self.settle(ftl, slot);
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the valid units of these blocks belong to the device itself.
+    pub fn recount(&self, ftl: &Ftl) -> Result<(), String> {
+        let slots = self.slots.iter().filter(|slot| slot.block != NOWHERE).map(|slot| BlockId(slot.block));
+        for block in slots.chain(self.failed.iter().copied()) {
+            let first = ftl.blocks.first_unit(block).0;
+            let valid = (first..first + self.units).map(Ppn).filter(|&ppn| ftl.blocks.is_valid(ppn));
+            if let Some(lpn) = valid.map(|ppn| Lpn(ftl.map.owner(ppn))).find(|&lpn| !self.has(lpn)) {
+                return Err(format!("unit {} is in block {} of the journal", lpn.0, block.0));
             }
         }
         Ok(())

@@ -12,22 +12,20 @@ mod recovery;
 mod tests;
 
 use std::collections::VecDeque;
-use std::ops::Range;
 
 use super::own_blocks::{self, OwnBlocks};
 use super::{
-    Bound, Context, FoundBlock, FoundMerge, Hooks, Location, Mapping, Needs, SchemeOptions, WholeBlocks,
+    Bound, Context, FoundBlock, FoundMerge, Hooks, KeptBlock, Location, Mapping, Needs, SchemeOptions,
+    SchemeReport, WholeBlocks,
     Written, check_places,
 };
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
-use crate::metrics::counters::MergeKind;
 use crate::policy::Policy;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::sim::table::Table;
 use crate::state::{Reader, StateError, Writer};
 use crate::work::Call;
-use map::NOWHERE;
 pub use map::{BlockMap, LogicalBlock};
 use programs::{BYTES_OF_LOGICAL_BLOCK, Job, call};
 
@@ -147,46 +145,22 @@ impl<C: Context + ?Sized> Mapping<C> for Block {
         Some(Ppn(ftl.blocks.first_unit(BlockId(current)).0 + next))
     }
 
-    fn blocks(&self, ftl: &Ftl, found: &mut dyn FnMut(BlockId, u32)) {
+    fn blocks(&self, ftl: &Ftl, found: &mut dyn FnMut(KeptBlock)) {
         self.own.blocks(found);
-        self.unplaced.iter().for_each(|&block| found(block, ftl.blocks.data_units()));
-        for logical in &self.map.logical {
-            for (block, units) in [(logical.current, logical.next), (logical.old, ftl.blocks.data_units())] {
-                if block != NOWHERE {
-                    found(BlockId(block), units);
-                }
-            }
-        }
+        self.blocks_of_map(ftl, found);
     }
 
-    fn shares(&self, ftl: &Ftl) -> Vec<Vec<Range<u32>>> {
-        let (units, block) = (ftl.map.len(), self.map.units());
-        let mut shares = vec![Vec::new(); ftl.shape().planes as usize];
-        for number in 0..units.div_ceil(block) {
-            shares[block_home(ftl, number).index()].push(number * block..units.min((number + 1) * block));
-        }
-        shares
-    }
-
-    fn unwritten(&self) -> u64 {
-        self.map.unwritten
-    }
-
-    fn dropped(&self) -> u64 {
-        self.map.dropped
-    }
-
-    fn is_filled(&self, ftl: &Ftl, block: BlockId) -> bool {
-        self.is_block_filled(ftl, block)
-    }
-
-    fn merging(&self, _: &Ftl) -> [u32; MergeKind::ALL.len()] {
-        self.merges_in_progress()
-    }
-
-    fn replacing(&self) -> u32 {
+    fn report(&self, ftl: &Ftl) -> SchemeReport {
+        let group = ftl.shape().units_per_program;
         let logical = (0..self.map.logical.len() as u32).filter(|&number| self.jobs[number].replaced.is_active());
-        logical.count() as u32 + u32::from(self.own.is_replacing())
+        SchemeReport {
+            unwritten: self.map.unwritten,
+            dropped: self.map.dropped,
+            replacing: logical.count() as u32 + u32::from(self.own.is_replacing()),
+            merging: self.merges_in_progress(),
+            begun: self.map.logical.iter().filter(|logical| !logical.next.is_multiple_of(group)).count() as u32,
+            ..SchemeReport::default()
+        }
     }
 
     fn merge_found(&self, ftl: &Ftl, found: &[FoundBlock]) -> Option<FoundMerge> {
@@ -207,12 +181,6 @@ impl<C: Context + ?Sized> Mapping<C> for Block {
 
     fn seal(&mut self, ftl: &mut Ftl, _: &mut Written) {
         self.seal_blocks(ftl);
-    }
-
-    fn in_progress(&self, ftl: &Ftl) -> Option<String> {
-        let group = ftl.shape().units_per_program;
-        let begun = self.map.logical.iter().filter(|logical| !logical.next.is_multiple_of(group)).count();
-        (begun > 0).then(|| format!("programs of {begun} logical blocks have started and are not full"))
     }
 
     fn save(&self, out: &mut Writer) -> Result<(), StateError> {
@@ -241,16 +209,6 @@ impl<C: Context + ?Sized> Mapping<C> for Block {
             return Err(input.damaged(format!("plane {} has no free block, and none can be freed", plane.0)));
         }
         Ok(())
-    }
-
-    fn may_be_at(&self, ftl: &Ftl, lpn: Lpn, ppn: Ppn) -> bool {
-        if self.own.has(lpn) {
-            return self.own.holds(ftl.blocks.block_of(ppn));
-        }
-        let (number, offset) = self.map.split(lpn);
-        let logical = &self.map.logical[number as usize];
-        let block = ftl.blocks.block_of(ppn).0;
-        (block == logical.current || block == logical.old) && ftl.blocks.offset_in_block(ppn) == offset
     }
 
     fn recount(&self, ftl: &Ftl) -> Result<(), String> {

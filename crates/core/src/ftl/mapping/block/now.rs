@@ -158,6 +158,6 @@ impl Block {
                 }
             }
         }
-        Ok(())
+        self.own.recount(ftl)
     }
 }

@@ -5,7 +5,7 @@ use super::map::{LogicalBlock, NOWHERE};
 use super::{Block, block_home, step};
 use crate::ftl::Ftl;
 use crate::ftl::mapping::replacement::Replacement;
-use crate::ftl::mapping::{Bound, Context, PADDING};
+use crate::ftl::mapping::{Bound, Context, KeptBlock, PADDING};
 use crate::ftl::mover::Gather;
 use crate::metrics::counters::{MergeKind, ProgramCause};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
@@ -132,16 +132,28 @@ impl Block {
         self.own.others(ftl, plane).saturating_sub(u32::from(ftl.faults.is_some()))
     }
 
-    /// See [`Mapping::is_filled`](crate::ftl::mapping::Mapping).
-    pub(super) fn is_block_filled(&self, ftl: &Ftl, block: BlockId) -> bool {
-        let first = ftl.blocks.first_unit(block).0;
-        let Some(lpn) = (first..first + self.map.units()).find_map(|ppn| ftl.newest_at(Ppn(ppn))) else { return false };
-        if self.own.has(lpn) {
-            return self.own.is_filled(block);
+    /// Calls `found` for each block of a logical block. A block without newest versions does not count as filled.
+    pub(super) fn blocks_of_map(&self, ftl: &Ftl, found: &mut dyn FnMut(KeptBlock)) {
+        let units = self.map.units();
+        let holds_newest = |block| {
+            let first = ftl.blocks.first_unit(block).0;
+            (first..first + units).any(|ppn| ftl.newest_at(Ppn(ppn)).is_some())
+        };
+        let kept = |block, units, goes_on: bool| KeptBlock {
+            block,
+            units,
+            is_filled: !goes_on && holds_newest(block),
+            kind: 0,
+        };
+        self.unplaced.iter().for_each(|&block| found(kept(block, units, false)));
+        for (number, &LogicalBlock { current, old, next, .. }) in (0..).zip(&self.map.logical) {
+            if current != NOWHERE {
+                found(kept(BlockId(current), next, next < units || self.jobs[number].busy));
+            }
+            if old != NOWHERE {
+                found(kept(BlockId(old), units, false));
+            }
         }
-        let (number, _) = self.map.split(lpn);
-        let LogicalBlock { current, next, .. } = self.map.logical[number as usize];
-        current != block.0 || (next >= self.map.units() && !self.jobs[number].busy)
     }
 
     /// Returns the number of logical blocks that are merged by a program in flight, by kind.

@@ -324,9 +324,9 @@ impl Cmt {
         .collect()
     }
 
-    /// Returns `true` if entries are being loaded.
-    pub fn is_loading(&self) -> bool {
-        self.segments[0].len + self.segments[1].len != self.len
+    /// Returns the number of entries that are being loaded.
+    pub fn loading(&self) -> u32 {
+        self.len - self.segments[0].len - self.segments[1].len
     }
 
     /// Writes the entries of each segment, least recently used first, and which of them are dirty.

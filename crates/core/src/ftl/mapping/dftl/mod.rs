@@ -12,7 +12,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use super::{Bound, Context, Hooks, Mapping, Needs, SchemeOptions, TRANSLATION, Translation, Written};
+use super::{Bound, Context, Hooks, Mapping, Needs, SchemeOptions, SchemeReport, TRANSLATION, Translation, Written};
 use crate::config::DeviceConfig;
 use crate::config::cells::CellMode;
 use crate::config::units::Bytes;
@@ -195,21 +195,12 @@ impl<C: Context + ?Sized> Mapping<C> for Dftl {
         self.jobs[plane].in_hand(ftl)
     }
 
-    fn translation_pages(&self) -> u32 {
-        self.state.pages()
-    }
-
     fn change_entry_now(&mut self, lpn: Lpn) {
         self.state.note_changed(lpn);
     }
 
     fn seal(&mut self, ftl: &mut Ftl, written: &mut Written) {
         self.write_changed_map(ftl, written);
-    }
-
-    fn in_progress(&self, _: &Ftl) -> Option<String> {
-        let is_loading = self.state.cmt.is_loading();
-        is_loading.then(|| "map entries are being loaded".to_owned())
     }
 
     fn save(&self, out: &mut Writer) -> Result<(), StateError> {
@@ -232,12 +223,13 @@ impl<C: Context + ?Sized> Mapping<C> for Dftl {
         Ok(())
     }
 
-    fn recount(&self, ftl: &Ftl) -> Result<(), String> {
-        self.recount_map(ftl)
+    fn report(&self, _: &Ftl) -> SchemeReport {
+        let (begun, outstanding) = (self.state.cmt.loading(), self.describe_pages());
+        SchemeReport { begun, outstanding, ..SchemeReport::default() }
     }
 
-    fn describe(&self) -> String {
-        self.describe_pages()
+    fn recount(&self, ftl: &Ftl) -> Result<(), String> {
+        self.recount_map(ftl)
     }
 
     fn call(&mut self, cx: &mut C, call: Call) {

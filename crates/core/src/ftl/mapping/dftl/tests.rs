@@ -28,11 +28,11 @@ fn a_missing_page_is_fetched_once_for_all_that_wait() {
     let (mut bench, [ppn, _]) = bench(2);
     let waiting = [5, 6, 5].map(|lpn| bench.await_entry(lpn));
     assert_eq!((queued(&bench), bench.resumed.len()), (vec![(Kind::MapRead, 0)], 0));
-    assert_eq!(bench.scheme.describe(), "1 translation pages in use, 0 without room");
+    assert_eq!(bench.scheme.report(&bench.cx.ftl).outstanding, "1 translation pages in use, 0 without room");
     assert_eq!(bench.end_all(), [(Kind::MapRead, ppn)]);
     assert_eq!(bench.resumed, waiting);
     assert!(bench.scheme.use_entry(Lpn(5)) && bench.scheme.use_entry(Lpn(6)) && !bench.scheme.use_entry(Lpn(7)));
-    assert_eq!(bench.scheme.describe(), "0 translation pages in use, 0 without room");
+    assert_eq!(bench.scheme.report(&bench.cx.ftl).outstanding, "0 translation pages in use, 0 without room");
 }
 
 #[test]

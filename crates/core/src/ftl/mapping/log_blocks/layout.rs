@@ -110,17 +110,6 @@ impl Layout {
     pub fn sets(&self) -> u32 {
         self.sets.divisor()
     }
-
-    /// Returns the units of a stripe of logical blocks.
-    pub fn units_of_stripe(&self, stripe: u32) -> Range<u32> {
-        let first = stripe * self.stripes.divisor();
-        first..(first + self.stripes.divisor()).min(self.units)
-    }
-
-    /// Returns the number of logical blocks over which pages are striped.
-    pub fn stripe(&self) -> u32 {
-        self.stripe
-    }
 }
 
 /// Returns the sets of `planes` planes each, such that consecutive ones are in different channels.

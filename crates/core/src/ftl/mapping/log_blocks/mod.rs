@@ -21,13 +21,12 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::own_blocks::{self, OwnBlocks};
-use super::{Bound, Context, FoundBlock, FoundMerge, Hooks, Location, Mapping, Written};
+use super::{Bound, Context, FoundBlock, FoundMerge, Hooks, KeptBlock, Location, Mapping, SchemeReport, Written};
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
 use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::allocation::Order;
 use crate::ftl::space::BlockState;
-use crate::metrics::counters::MergeKind;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::state::{Reader, StateError, Writer};
 use crate::work::{Call, Purpose, Task};
@@ -313,16 +312,12 @@ impl<R: Rules> LogBlocks<R> {
 
     /// Returns the number of free blocks of a set, without those for units of the device itself.
     fn free(&self, ftl: &Ftl, set: u32) -> u32 {
-        if self.own.may_fail() { self.count_free(ftl, set) } else { self.sets[set as usize].free }
+        if self.spare > 0 { self.count_free(ftl, set) } else { self.sets[set as usize].free }
     }
 
     /// Notes a change of the number of free blocks of a set.
     fn note_free(&mut self, ftl: &Ftl, set: u32, change: i32) {
-        self.set(set).free = if self.own.may_fail() {
-            self.count_free(ftl, set)
-        } else {
-            self.set(set).free.wrapping_add_signed(change)
-        };
+        self.set(set).free = self.free(ftl, set).wrapping_add_signed(if self.spare > 0 { 0 } else { change });
     }
 
     /// Counts the free blocks of a set, without those for units of the device itself.
@@ -411,69 +406,37 @@ impl<R: Rules, C: Context + ?Sized> Mapping<C> for LogBlocks<R> {
         Some(Ppn(self.first_unit(ftl, slot) + if replaced.is_active() { replaced.next } else { *next }))
     }
 
-    fn blocks(&self, _: &Ftl, found: &mut dyn FnMut(BlockId, u32)) {
+    fn blocks(&self, _: &Ftl, found: &mut dyn FnMut(KeptBlock)) {
         let units = self.layout.units();
+        let filled = |block| KeptBlock { block, units, is_filled: true, kind: 0 };
         self.own.blocks(found);
-        self.unplaced.iter().for_each(|&block| found(block, units));
-        self.data.iter().filter(|&&block| block != NOWHERE).for_each(|&block| found(BlockId(block), units));
-        let filled = self.slots.iter().filter(|slot| !slot.is_empty());
-        filled.for_each(|slot| found(BlockId(slot.block), slot.next));
-    }
-
-    fn shares(&self, ftl: &Ftl) -> Vec<Vec<Range<u32>>> {
-        let planes = ftl.shape().planes;
-        let mut shares = vec![Vec::new(); planes as usize];
-        for stripe in 0..self.layout.count() / self.layout.stripe() {
-            shares[(stripe % planes) as usize].push(self.layout.units_of_stripe(stripe));
-        }
-        shares
-    }
-
-    fn kinds(&self, blocks: Range<u32>, into: &mut Vec<u8>) {
-        into.extend(self.slot_of[blocks.start as usize..blocks.end as usize].iter().map(|&slot| match slot {
-            NOWHERE => 0,
-            slot => match self.stream_of_slot(slot) {
-                stream if stream == self.streams.len() => 1,
-                stream => stream as u8 + 2,
-            },
-        }));
-    }
-
-    fn unwritten(&self) -> u64 {
-        self.unwritten
-    }
-
-    fn listed_trims(&self) -> u64 {
-        self.trims.length
-    }
-
-    fn dropped(&self) -> u64 {
-        self.dropped
-    }
-
-    fn marked_bad(&mut self, ftl: &Ftl) {
-        for set in 0..self.layout.sets() {
-            self.set(set).free = self.count_free(ftl, set);
+        self.unplaced.iter().for_each(|&block| found(filled(block)));
+        self.data.iter().filter(|&&block| block != NOWHERE).for_each(|&block| found(filled(BlockId(block))));
+        for (slot, index) in self.slots.iter().zip(0..).filter(|(slot, _)| !slot.is_empty()) {
+            let stream = self.stream_of_slot(index);
+            let kind = if stream == self.streams.len() { 1 } else { stream as u8 + 2 };
+            let is_filled = slot.next >= units && !slot.busy;
+            found(KeptBlock { block: BlockId(slot.block), units: slot.next, is_filled, kind });
         }
     }
 
-    fn is_filled(&self, _: &Ftl, block: BlockId) -> bool {
-        match self.slot_of[block.index()] {
-            NOWHERE => self.own.is_filled(block),
-            slot => {
-                let slot = &self.slots[slot as usize];
-                slot.next >= self.layout.units() && !slot.busy
-            }
+    fn report(&self, ftl: &Ftl) -> SchemeReport {
+        let count = |filter: fn(&Slot) -> bool| self.slots.iter().filter(|slot| filter(slot)).count() as u32;
+        let sets = |filter: fn(&Set) -> bool| self.sets.iter().filter(|set| filter(set)).count();
+        let (waiting, merging) = (sets(|set| !set.waiting.is_empty()), sets(|set| set.merging.is_active()));
+        let group = self.layout.group();
+        SchemeReport {
+            unwritten: self.unwritten,
+            listed_trims: self.trims.length,
+            dropped: self.dropped,
+            replacing: count(|slot| slot.replaced.is_active()) + u32::from(self.own.is_replacing()),
+            merging: self.merges_in_progress(ftl),
+            begun: self.slots.iter().filter(|slot| !slot.next.is_multiple_of(group)).count() as u32,
+            outstanding: format!(
+                "{} log blocks are busy, {merging} sets of planes merge, writes wait for log blocks in {waiting}",
+                count(|slot| slot.busy)
+            ),
         }
-    }
-
-    fn merging(&self, ftl: &Ftl) -> [u32; MergeKind::ALL.len()] {
-        self.merges_in_progress(ftl)
-    }
-
-    fn replacing(&self) -> u32 {
-        let slots = self.slots.iter().filter(|slot| slot.replaced.is_active()).count();
-        slots as u32 + u32::from(self.own.is_replacing())
     }
 
     fn merge_found(&self, ftl: &Ftl, found: &[FoundBlock]) -> Option<FoundMerge> {
@@ -496,12 +459,6 @@ impl<R: Rules, C: Context + ?Sized> Mapping<C> for LogBlocks<R> {
         self.seal_logs(ftl);
     }
 
-    fn in_progress(&self, _: &Ftl) -> Option<String> {
-        let group = self.layout.group();
-        let begun = self.slots.iter().filter(|slot| !slot.next.is_multiple_of(group)).count();
-        (begun > 0).then(|| format!("programs of {begun} log blocks have started and are not full"))
-    }
-
     fn save(&self, out: &mut Writer) -> Result<(), StateError> {
         self.save_blocks(out)
     }
@@ -510,30 +467,8 @@ impl<R: Rules, C: Context + ?Sized> Mapping<C> for LogBlocks<R> {
         self.load_blocks(ftl, input, written)
     }
 
-    fn may_be_at(&self, ftl: &Ftl, lpn: Lpn, ppn: Ppn) -> bool {
-        if self.own.has(lpn) {
-            return self.own.holds(ftl.blocks.block_of(ppn));
-        }
-        let (number, offset) = self.layout.split(lpn);
-        let (block, at) = (ftl.blocks.block_of(ppn), ftl.blocks.offset_in_block(ppn));
-        match self.slot_of[block.index()] {
-            NOWHERE => self.data[number as usize] == block.0 && at == offset,
-            slot => {
-                let slot = &self.slots[slot as usize];
-                (slot.number == NOWHERE || slot.number == number) && (at == offset || !slot.ordered) && at < slot.next
-            }
-        }
-    }
-
     fn recount(&self, ftl: &Ftl) -> Result<(), String> {
         self.recount_blocks(ftl)
-    }
-
-    fn describe(&self) -> String {
-        let waiting = self.sets.iter().filter(|set| !set.waiting.is_empty()).count();
-        let merging = self.sets.iter().filter(|set| set.merging.is_active()).count();
-        let busy = self.slots.iter().filter(|slot| slot.busy).count();
-        format!("{busy} log blocks are busy, {merging} sets of planes merge, writes wait for log blocks in {waiting}")
     }
 
     fn call(&mut self, cx: &mut C, call: Call) {

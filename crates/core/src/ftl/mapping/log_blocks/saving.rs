@@ -3,7 +3,7 @@
 use super::slots::{NOWHERE, Slot};
 use super::{LogBlocks, Rules};
 use crate::ftl::Ftl;
-use crate::sim::id::{BlockId, Ppn};
+use crate::sim::id::{BlockId, Lpn, Ppn};
 use crate::state::{Reader, StateError, Writer};
 
 impl<R: Rules> LogBlocks<R> {
@@ -161,15 +161,31 @@ impl<R: Rules> LogBlocks<R> {
         for (index, slot) in self.slots.iter().enumerate().filter(|(_, slot)| !slot.is_empty()) {
             if slot.number != NOWHERE && slot.ordered {
                 self.check_offsets(ftl, slot.block, slot.number, slot.next)?;
+            } else {
+                self.check_log(ftl, slot)?;
             }
             if self.slot_of[slot.block as usize] != index as u32 || slot.next > self.layout.units() {
                 return Err(format!("block {} is not in slot {index}", slot.block));
             }
         }
+        self.own.recount(ftl)?;
         for (number, set) in self.sets.iter().enumerate() {
             let free = self.count_free(ftl, number as u32);
             if free != self.free(ftl, number as u32) {
                 return Err(format!("set {number} of planes has {free} free blocks, {} counted", set.free));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the valid units of a log block belong to its logical block, if it has one, and to the host.
+    fn check_log(&self, ftl: &Ftl, slot: &Slot) -> Result<(), String> {
+        let first = ftl.blocks.first_unit(BlockId(slot.block)).0;
+        for (offset, ppn) in (0..self.layout.units()).zip((first..).map(Ppn)).filter(|at| ftl.blocks.is_valid(at.1)) {
+            let lpn = Lpn(ftl.map.owner(ppn));
+            let belongs = !self.own.has(lpn) && (slot.number == NOWHERE || self.layout.split(lpn).0 == slot.number);
+            if !belongs || offset >= slot.next {
+                return Err(format!("unit {} is at offset {offset} of log block {}", lpn.0, slot.block));
             }
         }
         Ok(())
