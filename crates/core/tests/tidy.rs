@@ -91,6 +91,7 @@ const CORE: Layers = &[
     ("ftl", "config", "geometry, and options of the policies"),
     ("ftl", "external", "policies may be another program's"),
     ("ftl", "policy policy_family", "allocation and victims are policies"),
+    ("ftl", "has_whole_map", "a macro of its own"),
     ("ftl", "metrics::counters metrics::table", "what was programmed, by cause, and counts are saved"),
     ("ftl", "nand::media", "what the flash holds, which a recovery has to go by"),
     ("ftl", "work", "steps of garbage collection have a scheduling class"),
@@ -361,7 +362,7 @@ fn name_of_method(part: &str, of: &str, name: &str) -> Option<String> {
     match (part, of) {
         ("device", "Device") => Some(name.to_owned()),
         // A mapping scheme may call all of its context.
-        ("device", "Context for Device") => Some("with_scheme".to_owned()),
+        ("device", "Context for Device") => Some("mapping".to_owned()),
         ("device", "Binder for Device") => Some(format!("Binder::{name}")),
         ("device", _) => None,
         _ => Some(format!("{of}::{name}")),
@@ -374,6 +375,7 @@ fn name_of_callee(part: &str, of: &str, before: [&str; 2], name: &str) -> Option
     match (part, before) {
         ("device", ["self" | "device", "."]) => Some(name.to_owned()),
         ("device", ["dispatch", "::"]) => Some(format!("dispatch::{name}")),
+        ("device", ["call", "::"]) => Some("mapping".to_owned()),
         ("device", _) | (_, [_, "fn"]) => None,
         (_, ["b", "."]) => Some(format!("Binder::{name}")),
         (_, ["self", "."]) => Some(format!("{of}::{name}")),
@@ -401,7 +403,7 @@ const CIRCLES: &[(&str, &str)] = &[
     // The log of records, and the account of their addresses.
     ("crates/core/src/durability/", "account.rs log.rs"),
     // The translation layer holds a scheme, which works on the layer and sees the device through a context.
-    ("crates/core/src/ftl/", "mapping/context.rs mapping/mod.rs mod.rs"),
+    ("crates/core/src/ftl/", "mapping/context.rs mapping/mod.rs mapping/scheme.rs mod.rs"),
     // A scheme holds the jobs of its programs, whose steps are methods of the scheme.
     ("crates/core/src/ftl/mapping/block/", "mod.rs programs.rs"),
     // A scheme holds entries, pages and their reclamation, whose steps are methods of the scheme.

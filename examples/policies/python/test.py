@@ -19,7 +19,7 @@ class NewestFirst(fg.policies.Scheduler):
 
 
 # Options that the mapping scheme of this example needs.
-LOG_BLOCKS = {"mapping.scheme": "log-blocks", "gc.soft_threshold": 4}
+APPEND = {"mapping.scheme": "append", "gc.soft_threshold": 4}
 
 
 class Policies(unittest.TestCase):
@@ -36,9 +36,9 @@ class Policies(unittest.TestCase):
         self.assertEqual(fg.run(device, JOB).summary.requests.all.count, 4000)
 
     def test_a_mapping_scheme_of_the_module_moves_data(self):
-        plain = fg.Device("tiny", LOG_BLOCKS)
-        other = fg.Device("tiny", {**LOG_BLOCKS, "scheduler": NewestFirst})
-        self.assertEqual(plain.config["mapping"]["scheme"]["external"]["name"], "log-blocks")
+        plain = fg.Device("tiny", APPEND)
+        other = fg.Device("tiny", {**APPEND, "scheduler": NewestFirst})
+        self.assertEqual(plain.config["mapping"]["scheme"]["external"]["name"], "append")
         for device in (plain, other):
             result = fg.run(device, JOB, precondition="fill").summary
             self.assertEqual(result.requests.all.count, 4000)
@@ -47,8 +47,8 @@ class Policies(unittest.TestCase):
     def test_errors_suggest_them(self):
         with self.assertRaisesRegex(fg.ConfigError, "did you mean `deadline`"):
             fg.Device("tiny", {"scheduler": "deadlin"})
-        with self.assertRaisesRegex(fg.ConfigError, "did you mean `log-blocks`.* page, dftl, block"):
-            fg.Device("tiny", {"mapping.scheme": "log-block"})
+        with self.assertRaisesRegex(fg.ConfigError, "did you mean `append`.* page, dftl, block"):
+            fg.Device("tiny", {"mapping.scheme": "apend"})
         with self.assertRaisesRegex(fg.OptionError, "use another name"):
             fg.policies.register("deadline")(NewestFirst)
 

@@ -1,25 +1,30 @@
 //! Policies for Floatgate in a separate crate: the victim policy `cost-age-times`, the scheduler `deadline`, and the
-//! toy mapping scheme `log-blocks`.
+//! toy mapping scheme `append`.
 //!
 //! All use only the published interface. [`makers`] provides them to the command, to Python or to a program that loads
 //! devices. Devices then name them like built-in policies.
 
+mod append;
 mod cost_age_times;
 mod deadline;
-mod log_blocks;
 
 use std::sync::Arc;
 
+use append::Append;
 use cost_age_times::{CostAgeTimes, CostAgeTimesOptions};
 use deadline::{Deadline, DeadlineOptions};
 use floatgate_core::config::Offer;
-use floatgate_core::external::{Built, Cause, Externals, Provider, Wanted, invalid};
+use floatgate_core::external::{Built, Cause, Externals, Provider, Wanted};
 use floatgate_core::ftl::gc::victim::VictimPolicy;
 use floatgate_core::ftl::mapping::external::ExternalMapping;
 use floatgate_core::scheduler::SchedulerPolicy;
-use log_blocks::{LogBlocks, LogBlocksOptions};
 
 struct Policies;
+
+/// Options of the scheme `append`, which has none.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NoOptions {}
 
 impl Provider for Policies {
     fn offers(&self) -> Vec<Offer> {
@@ -34,10 +39,10 @@ impl Provider for Policies {
                 "deadline",
                 "Reads first, unless the deadline of another operation has passed.",
             ),
-            Offer::new::<LogBlocksOptions>(
+            Offer::new::<NoOptions>(
                 "mapping.scheme",
-                "log-blocks",
-                "Writes go to log blocks, which full merges reclaim (a toy after FAST, Lee et al. 2007).",
+                "append",
+                "Each plane appends writes to one block, and copies the valid units of another to make room (a toy).",
             ),
         ];
         offers.map(|offer| offer.with_source(env!("CARGO_PKG_VERSION"))).to_vec()
@@ -47,10 +52,7 @@ impl Provider for Policies {
         match (wanted.path, wanted.config.name.as_str()) {
             ("gc.victim", "cost-age-times") => Ok(Built::new::<dyn VictimPolicy>(CostAgeTimes::new(wanted.options()?))),
             ("scheduler", "deadline") => Ok(Built::new::<dyn SchedulerPolicy>(Deadline::new(wanted.options()?))),
-            ("mapping.scheme", "log-blocks") => {
-                let scheme = LogBlocks::new(&wanted.options()?, wanted.device).map_err(invalid)?;
-                Ok(Built::new::<dyn ExternalMapping>(scheme))
-            }
+            ("mapping.scheme", "append") => Ok(Built::new::<dyn ExternalMapping>(Append::new(wanted.device))),
             _ => Err(wanted.unknown()),
         }
     }

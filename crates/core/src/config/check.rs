@@ -453,8 +453,10 @@ impl Check<'_> {
 
     fn durability(&mut self) {
         let device = self.device;
-        let ruled_out = device.mapping.scheme.needs(device).no_power_loss;
-        if let Some(why) = ruled_out.filter(|_| device.durability.trim_journal) {
+        let needs = device.mapping.scheme.needs(device);
+        let ruled_out = needs.no_power_loss;
+        let without_own = ruled_out.or(needs.no_own_units);
+        if let Some(why) = without_own.filter(|_| device.durability.trim_journal) {
             self.refuse("durability.trim_journal", true, why);
         }
         let (room, least) = (device.journal_room(), 4 * u64::from(device.units_per_program()));
@@ -469,7 +471,7 @@ impl Check<'_> {
             let name = if device.durability.map == MapMemory::Saved { "saved" } else { "non-volatile" };
             if let Some(why) = ruled_out {
                 self.refuse("durability.map", name, why);
-            } else if device.mapping.scheme.needs(device).translation.is_some() {
+            } else if needs.translation.is_some() {
                 self.refuse(
                     "durability.map",
                     name,
@@ -488,7 +490,7 @@ impl Check<'_> {
         let why =
             "one mapping unit of the checkpoint is written for this amount of host writes, at least a mapping unit";
         self.in_range("durability.checkpoint", interval, range, why);
-        if let Some(why) = ruled_out {
+        if let Some(why) = without_own {
             self.refuse("durability.checkpoint", interval, why);
         }
     }

@@ -6,7 +6,7 @@ use super::Device;
 use super::timers::Timer;
 use crate::cache::Pick;
 use crate::dispatch;
-use crate::ftl::mapping::Location;
+use crate::ftl::mapping::{Change, Location, LookUp, call};
 use crate::ftl::partial::Update;
 use crate::ftl::temperature::written::Written;
 use crate::host::cores::Work;
@@ -215,7 +215,7 @@ impl Device {
     /// [`Device::read_unit`].
     #[inline(always)]
     fn look_up(&mut self, id: RequestId, part: Part, open: TransactionId) -> TransactionId {
-        if self.has_entry(part.lpn) {
+        if call::look_up(self, part.lpn, LookUp::Read) {
             return self.read_unit(id, part, open, TransactionId::NONE);
         }
         self.wait_to_read(id, part);
@@ -539,13 +539,15 @@ impl Device {
         match before {
             Location::Slot(older) => {
                 self.transactions[older].newer = id;
-                self.use_entry(lpn);
+                call::look_up(self, lpn, LookUp::Write);
                 if self.ftl.is_read_only() {
                     self.complete_unwritten(older, id);
                     self.answer_unwritten(id);
                 }
             }
-            _ if self.ftl.shape().hooks.entries => self.translate_write(id),
+            _ if !call::look_up(self, lpn, LookUp::Write) => {
+                call::look_up(self, lpn, LookUp::Await(id));
+            }
             Location::Flash(ppn) if !write.complete => self.read_for(id, ppn),
             _ => {
                 // The remaining time until now was spent on leaving the buffer.
@@ -581,8 +583,8 @@ impl Device {
         if self.ftl.is_read_only() {
             return self.answer_unwritten(id);
         }
-        if self.ftl.shape().hooks.places {
-            return self.with_scheme(|scheme, device| scheme.place(device, id));
+        if call::place(self, id) {
+            return;
         }
         if self.dispatch.filling.is_some() {
             return self.stage(id);
@@ -679,7 +681,7 @@ impl Device {
             }
         };
         self.ftl.map.unmap(lpn);
-        self.entry_changed(lpn);
+        call::changed(self, lpn, Change::Entry);
         self.ftl.partial.forget(lpn.0);
         if self.durability.is_some() {
             // The block of a write in flight may be erased soon after its program has ended.
@@ -688,9 +690,7 @@ impl Device {
         if let Some(ppn) = invalid {
             self.ftl.blocks.invalidate(ppn);
             self.ftl.counters.units_trimmed += 1;
-            if self.ftl.shape().hooks.places {
-                self.with_scheme(|scheme, device| scheme.trimmed(device, lpn));
-            }
+            call::changed(self, lpn, Change::Trimmed);
             self.clean(self.ftl.blocks.plane_of(self.ftl.blocks.block_of(ppn)));
         }
     }

@@ -4,6 +4,7 @@ use super::Device;
 use crate::config::cells::CellMode;
 use crate::dispatch::{Address, Binder, Parts, Target, View, reads_a_page};
 use crate::ftl::allocation::PlaneSet;
+use crate::ftl::mapping::{Place, Program};
 use crate::ftl::space::{FrontierId, Role};
 use crate::metrics::counters::ProgramCause;
 use crate::nand::array::{self, Operation, Spot};
@@ -34,7 +35,7 @@ impl Binder for Device {
 
     fn takes(&self, plane: PlaneId, id: TransactionId) -> bool {
         match if id.is_none() { Kind::Write } else { self.transactions[id].kind } {
-            Kind::Write => self.ftl.shape().hooks.places || self.ftl.takes_pooled(plane),
+            Kind::Write => self.ftl.keeps_data() || self.ftl.takes_pooled(plane),
             // Otherwise the page is read and programmed through the controller.
             Kind::CopyBack => self.stays_copy_back(plane),
             _ => true,
@@ -45,12 +46,11 @@ impl Binder for Device {
         let transaction = &self.transactions[id];
         let kind = array::Kind::from(transaction.kind);
         let frontier = match transaction.kind {
-            Kind::Write | Kind::MergeWrite if self.ftl.shape().hooks.places => {
-                let number = (transaction.kind == Kind::MergeWrite).then(|| transaction.logical_block());
-                let ppn = self.ftl.scheme().target(&self.ftl, transaction.lpn, number);
-                return ppn.map_or(Target::Alone, |ppn| Target::At(self.address_of(ppn, kind)));
-            }
-            Kind::Write => self.ftl.blocks.frontier_for_host(plane, transaction.temperature),
+            Kind::Write | Kind::MergeWrite => match self.place_in_plane(transaction) {
+                Place::Frontier => self.ftl.blocks.frontier_for_host(plane, transaction.temperature),
+                Place::At(ppn) => return Target::At(self.address_of(ppn, kind)),
+                Place::Unknown => return Target::Alone,
+            },
             Kind::GcWrite => self.frontier_of_copies(plane),
             Kind::CopyBack => self.frontier_of_back(plane, transaction.ppn),
             Kind::MapWrite => self.ftl.blocks.map_frontier(plane),
@@ -153,6 +153,15 @@ impl Binder for Device {
 }
 
 impl Device {
+    /// Returns where a write or a program of copies would go now.
+    fn place_in_plane(&self, program: &Transaction) -> Place {
+        let of = match program.kind {
+            Kind::Write => Program::Write(program.lpn),
+            _ => Program::Copies(program.logical_block()),
+        };
+        self.ftl.target(of).place
+    }
+
     /// Returns the frontier of the next program of units that garbage collection has read.
     fn frontier_of_copies(&self, plane: PlaneId) -> FrontierId {
         let copies = &self.jobs[plane].moving.copies;

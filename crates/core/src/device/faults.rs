@@ -4,10 +4,10 @@
 use super::{Device, Mutant};
 use crate::config::InjectedFault;
 use crate::durability::flash::FlashEvent;
-use crate::ftl::mapping::PADDING;
+use crate::ftl::mapping::{Ended, PADDING, Step, call};
 use crate::ftl::space::{BlockState, Claim, Role};
 use crate::metrics::attribution::Part as TimePart;
-use crate::metrics::counters::ReadCause;
+use crate::metrics::counters::{CopyCause, ReadCause};
 use crate::metrics::summary::FaultState;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::request::{SECTOR, Status};
@@ -104,9 +104,9 @@ impl Device {
     /// Handles a failed program of host writes, which are queued again at the front.
     pub(super) fn write_again(&mut self, first: TransactionId) {
         let ppn = self.transactions[first].ppn;
-        if self.ftl.shape().hooks.places {
+        if self.ftl.blocks.is_kept(self.ftl.blocks.block_of(ppn)) {
             let writes: Vec<TransactionId> = self.chain(first).collect();
-            return self.placed_again(&writes, None, self.start_of_program(ppn));
+            return self.kept_again(&writes, None, self.start_of_program(ppn));
         }
         let count = self.chain(first).count() as u32;
         self.program_failed(self.start_of_program(ppn), self.ftl.shape().units_per_program, count);
@@ -119,7 +119,7 @@ impl Device {
     /// Handles a failed program at `start` in a block of the mapping scheme: of writes, or of copies alone, with the
     /// `number` of their operation.
     #[cold]
-    pub(super) fn placed_again(&mut self, writes: &[TransactionId], number: Option<u32>, start: Ppn) {
+    pub(super) fn kept_again(&mut self, writes: &[TransactionId], number: Option<u32>, start: Ppn) {
         let units = self.ftl.shape().units_per_program;
         let holds_data = |&ppn: &u32| self.ftl.map.owner(Ppn(ppn)) != PADDING;
         let with_data = (start.0..start.0 + units).filter(holds_data).count() as u32;
@@ -128,10 +128,10 @@ impl Device {
         if self.options.mutant == Mutant::RetireEarly {
             self.observe_flash(FlashEvent::Retired { block: self.ftl.blocks.block_of(start) });
         }
-        let goes_on = self.with_scheme(|scheme, device| scheme.program_failed(device, writes, number, start));
+        let goes_on = call::ended(self, Ended::ProgramFailed(writes, number, start));
         if self.ftl.is_read_only() {
             // The program was in flight when the device became read-only, and its writes have no address again.
-            self.with_scheme(|scheme, device| scheme.stop(device));
+            call::step(self, Step::ReadOnly);
         } else if !goes_on || !self.ftl.has_spare() {
             self.become_read_only();
         }
@@ -139,27 +139,15 @@ impl Device {
 
     /// Handles the failed program of the summary of a block of the mapping scheme, which has ended otherwise. The block
     /// keeps its data, and is retired when it is to be erased.
-    pub(super) fn placed_summary_failed(&mut self, block: BlockId, dependency: BlockId) {
+    pub(super) fn kept_summary_failed(&mut self, block: BlockId, dependency: BlockId) {
         if dependency.is_none() {
             return;
         }
         let awaits_erase = self.ftl.blocks.block(block).state == BlockState::AwaitingErase;
         self.release(dependency);
         if awaits_erase {
-            self.placed_erased(self.ftl.blocks.plane_of(block), true);
+            self.kept_erased(self.ftl.blocks.plane_of(block), Role::Data, true);
         }
-    }
-
-    /// Handles the end of the erase of a block of the mapping scheme.
-    #[inline]
-    pub(super) fn placed_erased(&mut self, plane: PlaneId, failed: bool) {
-        if failed {
-            if !self.ftl.has_spare() {
-                self.become_read_only();
-            }
-            return self.with_scheme(|scheme, device| scheme.erase_failed(device, plane));
-        }
-        self.with_scheme(|scheme, device| scheme.erased(device, plane));
     }
 
     /// Returns the transactions that are linked from `first` on, including `first`.
@@ -227,11 +215,12 @@ impl Device {
 
     /// Retires a failed block, which holds no valid units any more.
     pub(super) fn retire(&mut self, block: BlockId) {
-        if self.ftl.blocks.block(block).role == Role::Data && !self.ftl.shape().hooks.places {
+        let known = *self.ftl.blocks.block(block);
+        if !self.ftl.blocks.is_kept(block) {
             self.jobs[self.ftl.blocks.plane_of(block)].leaving -= 1;
         }
         self.ftl.retire(block);
-        if self.ftl.shape().hooks.places && self.options.mutant != Mutant::RetireEarly {
+        if known.moved_for == CopyCause::Merge && self.options.mutant != Mutant::RetireEarly {
             self.observe_flash(FlashEvent::Retired { block });
         }
     }
@@ -249,7 +238,7 @@ impl Device {
     #[inline]
     pub(super) fn note_released(&mut self, block: BlockId) {
         let known = self.ftl.blocks.block(block);
-        let is_victim = known.role == Role::Data && !known.failed && !self.ftl.shape().hooks.places;
+        let is_victim = !known.failed && !self.ftl.blocks.is_kept(block);
         if self.ftl.faults.is_some() && is_victim {
             self.jobs[self.ftl.blocks.plane_of(block)].held -= 1;
         }
@@ -411,14 +400,8 @@ impl Device {
 
     /// Makes the device read-only if the plane or the device cannot do without the blocks that have failed.
     pub(super) fn check_spare(&mut self, plane: PlaneId) {
-        if self.ftl.shape().hooks.places {
-            if !self.ftl.has_spare() {
-                self.become_read_only();
-            }
-            return;
-        }
-        let map = self.ftl.scheme().map_in_hand(&self.ftl, plane);
-        if !self.ftl.has_spare() || !self.ftl.can_go_on(plane, &self.jobs[plane], map) {
+        let hand = self.jobs[plane].in_hand(&self.ftl, plane);
+        if !self.ftl.has_spare() || !self.ftl.can_go_on(plane, hand) {
             self.become_read_only();
         }
     }
@@ -435,7 +418,7 @@ impl Device {
 
     /// Makes the device read-only. Writes without a physical address stay in the controller, and their requests
     /// complete with `Status::ReadOnly`.
-    fn become_read_only(&mut self) {
+    pub(super) fn become_read_only(&mut self) {
         let now = self.now;
         let Some(faults) = self.ftl.faults.as_mut().filter(|faults| faults.read_only.is_none()) else { return };
         faults.read_only = Some(now);
@@ -446,7 +429,7 @@ impl Device {
                 self.answer_unwritten(id);
             }
         }
-        self.with_scheme(|scheme, device| scheme.stop(device));
+        call::step(self, Step::ReadOnly);
         self.end_flushes_unwritten();
         self.admit();
     }

@@ -2,7 +2,7 @@
 
 use super::{Device, Mutant};
 use crate::durability::flash::FlashEvent;
-use crate::ftl::mapping::Location;
+use crate::ftl::mapping::{Change, Ended, Location, call};
 use crate::ftl::mover::copy::{Copy, CopySource};
 use crate::ftl::space::{Block, BlockState, Role};
 use crate::metrics::attribution::Part as TimePart;
@@ -39,9 +39,9 @@ impl Device {
                 let read = self.transactions.remove(id);
                 self.check_merge_read(&read);
                 let number = read.logical_block();
-                self.with_scheme(|scheme, device| scheme.copy_read(device, number));
+                call::ended(self, Ended::CopyRead(number));
             }
-            Kind::MapRead => self.finish_map_read(id),
+            Kind::MapRead => _ = call::ended(self, Ended::MapRead(id)),
             Kind::Write
             | Kind::GcWrite
             | Kind::CopyBack
@@ -156,10 +156,8 @@ impl Device {
         if self.program_fails(self.start_of_program(ppn), self.ftl.shape().units_per_program) {
             return self.write_again(first);
         }
-        if self.ftl.shape().hooks.places {
-            self.store_program(self.start_of_program(ppn), first);
-        }
-        self.observe_programmed(self.start_of_program(ppn), self.ftl.shape().units_per_program, first);
+        self.store_program(self.start_of_program(ppn), first);
+        self.observe_programmed(self.start_of_program(ppn), self.ftl.shape().units_per_program);
         self.finish_writes_of(ppn, first);
     }
 
@@ -174,9 +172,9 @@ impl Device {
             }
             id = next;
         }
-        if self.ftl.shape().hooks.places {
+        if self.ftl.blocks.is_kept(self.ftl.blocks.block_of(ppn)) {
             let (lpn, start) = (Lpn(self.ftl.map.owner(ppn)), self.start_of_program(ppn));
-            self.with_scheme(|scheme, device| scheme.write_ended(device, lpn, start));
+            call::ended(self, Ended::Writes(lpn, start));
         } else {
             self.program_ended(ppn, Role::Data);
         }
@@ -205,7 +203,7 @@ impl Device {
                         return self.tasks.push(Task::MapWritten(id));
                     }
                 }
-                self.entry_changed(lpn);
+                call::changed(self, lpn, Change::Entry);
             }
         }
         self.release_invalidated(id);
@@ -213,7 +211,7 @@ impl Device {
 
     /// Updates the map entry of a programmed write, then releases the block of the old copy.
     pub(super) fn map_written(&mut self, id: TransactionId) {
-        self.entry_changed(self.transactions[id].lpn);
+        call::changed(self, self.transactions[id].lpn, Change::Entry);
         self.release_invalidated(id);
     }
 
@@ -293,10 +291,10 @@ impl Device {
     /// Queues the summary of a block, after the program at `ppn`.
     pub(super) fn queue_summary(&mut self, ppn: Ppn) {
         let mut summary = Transaction::new(Kind::Summary, Class::Summary);
-        if self.ftl.shape().hooks.places {
+        let block = self.ftl.blocks.block_of(ppn);
+        if self.ftl.blocks.block(block).state == BlockState::Logical {
             summary.dependency = self.ftl.blocks.depend(ppn);
         }
-        let block = self.ftl.blocks.block_of(ppn);
         summary.plane = self.ftl.blocks.plane_of(block);
         summary.ppn = Ppn(ppn.0 + self.ftl.blocks.size_of(block).program_units);
         self.dispatch(summary);
@@ -308,9 +306,9 @@ impl Device {
         let group = self.ftl.blocks.size_of(block).program_units;
         if self.program_fails(ppn, group) {
             self.program_failed(ppn, group, 0);
-            return self.placed_summary_failed(block, dependency);
+            return self.kept_summary_failed(block, dependency);
         }
-        self.observe_programmed(ppn, group, TransactionId::NONE);
+        self.observe_programmed(ppn, group);
         if dependency.is_some() {
             return self.release(dependency);
         }
@@ -318,7 +316,7 @@ impl Device {
     }
 
     fn close(&mut self, block: BlockId) {
-        if self.ftl.shape().hooks.places {
+        if self.ftl.blocks.block(block).state == BlockState::Logical {
             return; // The scheme keeps the block.
         }
         self.ftl.blocks.close(block);
@@ -334,7 +332,7 @@ impl Device {
         if self.program_fails(ppn, self.ftl.shape().units_per_program) {
             return self.copy_again(plane, ppn);
         }
-        self.observe_programmed(ppn, self.ftl.shape().units_per_program, TransactionId::NONE);
+        self.observe_programmed(ppn, self.ftl.shape().units_per_program);
         let count = std::mem::take(&mut self.jobs[plane].moving.writing);
         for index in 0..count {
             let copy = self.jobs[plane].moving.copies[index];
@@ -358,7 +356,7 @@ impl Device {
         if self.program_fails(ppn, self.ftl.shape().units_per_page.divisor()) {
             return self.move_back_again(plane, ppn);
         }
-        self.observe_programmed(ppn, self.ftl.shape().units_per_page.divisor(), TransactionId::NONE);
+        self.observe_programmed(ppn, self.ftl.shape().units_per_page.divisor());
         for index in 0..self.jobs[plane].moving.back.len() {
             let copy = self.jobs[plane].moving.back[index];
             self.finish_copy(copy.to(self.ppn_of_back(copy, ppn)));
@@ -390,8 +388,8 @@ impl Device {
             self.ftl.blocks.note_copied(block, self.ftl.blocks.block_of(copy.to), 1);
         }
         let cause = self.ftl.blocks.block(block).moved_for;
-        if self.move_in_map(&copy, cause) && self.ftl.shape().hooks.entries {
-            self.with_scheme(|scheme, device| scheme.note_moved(device, Lpn(copy.lpn), copy.from));
+        if self.move_in_map(&copy, cause) {
+            call::changed(self, Lpn(copy.lpn), Change::Moved(copy.from));
         }
         self.release(block);
     }
@@ -428,7 +426,8 @@ impl Device {
         debug_assert_eq!(self.ftl.blocks.block(block).state, BlockState::AwaitingErase);
         let &Block { role, moved_for, .. } = self.ftl.blocks.block(block);
         let is_victim = matches!(moved_for, CopyCause::Gc | CopyCause::Background);
-        if role == Role::Data && is_victim && !self.ftl.shape().hooks.places {
+        let is_kept = self.ftl.blocks.is_kept(block);
+        if role == Role::Data && is_victim {
             self.collections.end(plane, self.now);
         }
         let free_map_blocks = self.ftl.blocks.free_blocks(plane, Role::Map);
@@ -441,11 +440,8 @@ impl Device {
             let erases = self.ftl.blocks.block(block).erases;
             self.observe_flash(FlashEvent::EraseEnded { block, erases });
         }
-        if role == Role::Map {
-            return self.map_erased(plane, failed);
-        }
-        if self.ftl.shape().hooks.places {
-            return self.placed_erased(plane, failed);
+        if is_kept {
+            return self.kept_erased(plane, role, failed);
         }
         // Only a mutant erases a failed block, and `awaiting_erase` does not count it.
         self.jobs[plane].awaiting_erase = self.jobs[plane].awaiting_erase.saturating_sub(1);

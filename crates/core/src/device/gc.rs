@@ -7,6 +7,7 @@ use super::timers::Timer;
 use crate::config::units::BlockCount;
 use crate::dispatch;
 use crate::ftl::gc::job::Step;
+use crate::ftl::mapping::call;
 use crate::ftl::space::{Claim, Role};
 use crate::host::cores::Work;
 use crate::nand::array::LunState;
@@ -220,7 +221,7 @@ impl Device {
     /// Takes the next step of garbage collection in a plane, if it is due and no step is in flight.
     #[inline]
     pub(super) fn clean(&mut self, plane: PlaneId) {
-        if self.ftl.shape().hooks.places {
+        if self.ftl.keeps_data() {
             return self.journal_before_erase(); // The scheme frees blocks.
         }
         if let Some(pools) = &self.ftl.pools {
@@ -237,7 +238,7 @@ impl Device {
     /// Takes the next step in a plane's data blocks, then in its blocks of translation pages.
     pub(super) fn collect_data_and_map(&mut self, plane: PlaneId) {
         self.clean(plane);
-        if self.ftl.shape().hooks.entries {
+        if self.ftl.shape().map_blocks > 0 {
             self.tasks.push(Task::CollectMap(plane));
         }
     }
@@ -291,9 +292,7 @@ impl Device {
             let class = self.class_of_job(plane, is_urgent);
             // An idle job may be needed again by the tasks of this step.
             self.jobs[plane].busy = step != Step::Rest;
-            if self.ftl.shape().hooks.entries {
-                self.with_scheme(|scheme, device| scheme.update_moved(device, plane));
-            }
+            call::collected(self, plane);
             if self.tasks.any_new() || self.jobs[plane].made_room {
                 self.jobs[plane].coming = Some((step, class));
                 return self.tasks.push(Task::ResumeHost(plane));

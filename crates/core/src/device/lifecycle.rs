@@ -245,14 +245,14 @@ impl Device {
     /// Reports the start of a program that the scheme has bound: of writes, which are linked from `id` on, and of
     /// copies, or of copies alone.
     #[inline]
-    pub(super) fn observe_placed(&mut self, first: Ppn, id: TransactionId) {
-        if self.is_durable() && self.ftl.shape().hooks.places {
-            self.show_placed(first, id);
+    pub(super) fn observe_bound_kept(&mut self, first: Ppn, id: TransactionId) {
+        if self.is_durable() {
+            self.show_bound_kept(first, id);
         }
     }
 
     #[inline(never)]
-    fn show_placed(&mut self, first: Ppn, id: TransactionId) {
+    fn show_bound_kept(&mut self, first: Ppn, id: TransactionId) {
         let renumbers = self.options.mutant == Mutant::RenumberCopies;
         let renumbers = renumbers.then(|| self.ftl.next_sequence());
         let units = self.ftl.shape().units_per_program;
@@ -291,14 +291,11 @@ impl Device {
         }
     }
 
-    /// See [`Observers::programmed`]. [`Device::store_program`] stores the contents of programs that the scheme has
-    /// bound.
+    /// Reports the end of a program.
     #[inline(always)]
-    pub(super) fn observe_programmed(&mut self, ppn: Ppn, units: u32, writes: TransactionId) {
-        if let Some(observers) = self.observers.as_deref_mut().filter(|observers| observers.follow_flash()) {
-            let places = self.ftl.shape().hooks.places;
-            let media = self.ftl.media.as_mut().filter(|_| !places);
-            observers.programmed((ppn, units), writes, &self.transactions, media);
+    pub(super) fn observe_programmed(&mut self, ppn: Ppn, units: u32) {
+        if let Some(log) = self.log_mut() {
+            log.end(ppn, units);
         }
     }
 

@@ -87,12 +87,6 @@ impl Device {
         }
     }
 
-    /// Returns `true` if a block that awaits its erase waits for records, and no unit of the journal is being written.
-    pub(super) fn awaits_journal(&self) -> bool {
-        let journal = self.durability.as_ref().and_then(|durability| durability.journal.as_ref());
-        journal.is_some_and(|journal| !journal.is_writing()) && self.is_held_before_erase()
-    }
-
     fn is_held_before_erase(&self) -> bool {
         self.durability.as_ref().is_some_and(|durability| durability.is_held_before_erase(&self.ftl.blocks))
     }
@@ -190,7 +184,7 @@ impl Device {
         if let Some(durability) = self.durability.as_mut().filter(|_| of_journal) {
             durability.add_to_journal(&self.ftl);
         }
-        if self.ftl.shape().hooks.places {
+        if self.ftl.keeps_data() {
             // The scheme may have ended the write that a flush has waited for.
             return self.tasks.push(Task::Place(id));
         }

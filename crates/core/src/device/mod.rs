@@ -52,7 +52,7 @@ use crate::nand::array::Array;
 use crate::nand::busy_time::BusyAccounting;
 use crate::observe::Observers;
 use crate::scheduler::Scheduler;
-use crate::sim::id::{BlockId, PlaneId, RequestId, TransactionId};
+use crate::sim::id::{BlockId, Lpn, PlaneId, RequestId, TransactionId};
 use crate::sim::request::{Completion, Request};
 use crate::sim::table::Table;
 use crate::sim::time::Time;
@@ -134,6 +134,8 @@ pub struct Device {
     /// Queues of transactions, and the operations of the execution units.
     dispatch: Dispatch,
     slots_free: u32,
+    /// True if a dropped write has freed a slot: writes are admitted after the event.
+    admits_after: bool,
     /// Write buffer, if the device has one.
     buffer: Option<Box<Buffer>>,
     jobs: Table<PlaneId, Job>,
@@ -175,13 +177,13 @@ impl Device {
             checkpoint.layout.trusts_erased = options.mutant == Mutant::TrustErased;
             checkpoint.layout.takes_open = options.mutant == Mutant::AccountEarly;
         }
-        let dynamic = !ftl.shape().hooks.places && ftl.home(crate::sim::id::Lpn(0)).is_none();
+        let dynamic = !ftl.keeps_data() && ftl.home(Lpn(0)).is_none();
         if options.attribution {
             let pools = if dynamic { ftl.allocation.pools() } else { 0 };
             array.set_accounting(BusyAccounting::new(array.luns(), array.units_per_lun(), config.buses(), pools));
         }
         let mut dispatch = Dispatch::new(&config, scheduler, dynamic.then_some(&ftl.allocation), &array);
-        dispatch.set_binding_sets_off(ftl.shape().hooks.entries || durability.is_some());
+        dispatch.set_binding_sets_off(ftl.shape().map_pages > 0 || durability.is_some());
         let defect = match options.mutant {
             Mutant::LoseTask => Some(Defect::Lose),
             Mutant::SwapTasks => Some(Defect::Swap),
@@ -194,6 +196,7 @@ impl Device {
             interface: HostInterface::new(&config),
             transactions: Transactions::default(),
             slots_free: config.controller.write_slots,
+            admits_after: false,
             buffer: buffer.map(Box::new),
             dispatch,
             jobs: Table::new(planes, Job::new(choices_take_time)),

@@ -6,6 +6,7 @@
 use super::Device;
 use super::timers::Timer;
 use crate::dispatch;
+use crate::ftl::mapping::{Step, call};
 use crate::nand::array::{Outcome, Owner};
 use crate::sim::time::Time;
 use crate::work::Task;
@@ -65,7 +66,7 @@ impl Device {
             },
         }
         self.run_tasks();
-        if self.ftl.shape().hooks.places {
+        if std::mem::take(&mut self.admits_after) {
             self.admit();
             self.run_tasks();
         }
@@ -105,7 +106,7 @@ impl Device {
     fn run_other(&mut self, task: Task) {
         match task {
             Task::Start(lun) => dispatch::notify(self, lun),
-            Task::Scheme(call) => self.with_scheme(|scheme, device| scheme.call(device, call)),
+            Task::Scheme(of) => call::step(self, Step::Call(of)),
             Task::Offer(pool) => dispatch::offer_pool(self, pool),
             Task::Release => self.dispatch.release_held(&mut self.tasks),
             Task::Read(reading) => self.read_rest(reading),
@@ -124,7 +125,7 @@ impl Device {
             Task::MapProgrammed(page, ppn) => self.map_programmed(page, ppn),
             Task::ResumeHost(plane) => self.resume_host_first(plane),
             Task::Step(plane) => self.continue_step(plane),
-            Task::Place(id) => self.with_scheme(|scheme, device| scheme.place(device, id)),
+            Task::Place(id) => _ = call::place(self, id),
             Task::QueueAgain(id) => self.queue_again(id),
             Task::CollectIdle(plane, end) => self.collect_idle_rest(plane..end),
             Task::Clean(plane) => self.clean(plane),

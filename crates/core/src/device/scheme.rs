@@ -2,7 +2,7 @@
 
 use super::Device;
 use crate::ftl::Ftl;
-use crate::ftl::mapping::{Bound, Context, Mapping, PADDING, WaitCause};
+use crate::ftl::mapping::{Bound, Context, Ended, PADDING, WaitCause, call};
 use crate::ftl::mover::copy::Copy;
 use crate::ftl::space::Role;
 use crate::metrics::attribution::Part as TimePart;
@@ -12,47 +12,28 @@ use crate::sim::id::{BlockId, PlaneId, Ppn, TransactionId};
 use crate::work::{Kind, Task, Tasks, Transaction, Transactions};
 
 impl Device {
-    /// Calls the mapping scheme.
-    #[inline]
-    pub(super) fn with_scheme<T>(&mut self, call: impl FnOnce(&mut dyn Mapping<Device>, &mut Device) -> T) -> T {
-        let mut scheme = self.ftl.take_scheme();
-        let result = call(scheme.in_time(), self);
-        self.ftl.put_scheme(scheme);
-        if self.durability.is_some() && self.ftl.shape().hooks.places && self.awaits_journal() {
-            self.tasks.push(Task::Clean(PlaneId(0)));
+    /// Binds a program in kept blocks. Returns `false` if there is nothing to program.
+    pub(super) fn start_kept(&mut self, id: TransactionId, at: Spot) -> bool {
+        let Some(Bound { class, plane, ppn }) = call::bind(self, id) else { return false };
+        let write = &mut self.transactions[id];
+        let mut tag = u64::MAX;
+        if write.kind == Kind::Write {
+            tag = self.interface.tag_of(write.request());
+        } else {
+            write.ppn = ppn;
         }
-        result
-    }
-
-    /// Binds an operation that the scheme places. Returns `false` if there is nothing to program.
-    pub(super) fn start_placed(
-        &mut self,
-        id: TransactionId,
-        at: Spot,
-        bind: impl FnOnce(&mut dyn Mapping<Device>, &mut Device) -> Option<Bound>,
-    ) -> bool {
-        let Some(Bound { class, plane, ppn }) = self.with_scheme(bind) else { return false };
-        self.observe_placed(ppn, id);
-        let write = &self.transactions[id];
-        let tag = if write.kind == Kind::Write { self.interface.tag_of(write.request()) } else { u64::MAX };
+        match write.kind {
+            Kind::MapWrite => {
+                let page = write.map_page();
+                self.observe_map_write(page, ppn);
+            }
+            _ => self.observe_bound_kept(ppn, id),
+        }
         self.put(at, self.program(class, plane, ppn, tag))
     }
 
-    /// Binds the program of a translation page. Returns `false` if there is nothing to program.
-    pub(super) fn start_map_write(&mut self, id: TransactionId, at: Spot) -> bool {
-        let starts = self.start_placed(id, at, |scheme, device| {
-            let bound = scheme.bind_map_write(device, id)?;
-            device.observe_map_write(device.transactions[id].map_page(), bound.ppn);
-            Some(bound)
-        });
-        if starts {
-            self.set_cell_times(at);
-        }
-        starts
-    }
-
-    /// Stores the contents of a program that the scheme has bound, in the order of physical addresses. `first` is the
-    /// first host write of the program, or `NONE`.
+    /// Stores the contents of a program, in the order of physical addresses. `first` is the first host write of the
+    /// program, or `NONE`.
     pub(super) fn store_program(&mut self, start: Ppn, first: TransactionId) {
         let Some(contents) = self.observers.as_ref().and_then(|observers| observers.contents.as_ref()) else { return };
         for ppn in (start.0..start.0 + self.ftl.shape().units_per_program).map(Ppn) {
@@ -63,55 +44,48 @@ impl Device {
             while id.is_some() && self.transactions[id].ppn != ppn {
                 id = self.transactions[id].next;
             }
-            let source = self.ftl.source_of(&self.transactions, ppn);
             let Some(media) = &mut self.ftl.media else { return };
-            match source {
-                _ if id.is_some() => media.program(ppn, contents.slot(id)),
-                Some(from) => media.copy(from, ppn),
-                // The unit was overwritten or trimmed since the copy was bound.
-                None => media.write(ppn, None, None),
-            }
+            if id.is_some() { media.program(ppn, contents.slot(id)) } else { media.end_copy(ppn) }
         }
     }
 
-    /// Ends a program of copies.
+    /// Ends a program of copies in kept blocks.
     pub(super) fn finish_merge_write(&mut self, id: TransactionId) {
         let merge = self.transactions.remove(id);
         if self.program_fails(merge.ppn, self.ftl.shape().units_per_program) {
-            return self.placed_again(&[], Some(merge.logical_block()), merge.ppn);
+            return self.kept_again(&[], Some(merge.logical_block()), merge.ppn);
         }
         self.store_program(merge.ppn, TransactionId::NONE);
-        self.observe_programmed(merge.ppn, self.ftl.shape().units_per_program, TransactionId::NONE);
-        self.with_scheme(|scheme, device| scheme.copies_ended(device, merge.logical_block(), merge.ppn));
+        self.observe_programmed(merge.ppn, self.ftl.shape().units_per_program);
+        call::ended(self, Ended::Copies(merge.logical_block(), merge.ppn));
     }
 
     /// Takes the next step of garbage collection in the translation pages of a plane, if it is due.
     pub(super) fn collect_map(&mut self, plane: PlaneId) {
-        if self.ftl.shape().hooks.entries {
-            self.with_scheme(|scheme, device| scheme.collect_map(device, plane));
-        }
+        call::make_room(self, plane, false);
     }
 
-    /// Handles the end of the erase of a block of translation pages.
-    pub(super) fn map_erased(&mut self, plane: PlaneId, failed: bool) {
-        self.with_scheme(|scheme, device| scheme.map_erased(device, plane));
-        if failed {
-            self.check_spare(plane);
-            // A free data block may have replaced the failed one.
-            self.clean(plane);
+    /// Handles the end of the erase of a kept block.
+    pub(super) fn kept_erased(&mut self, plane: PlaneId, role: Role, failed: bool) {
+        if failed && role == Role::Data && !self.ftl.has_spare() {
+            self.become_read_only();
         }
-        self.map_reclaims(plane);
+        call::ended(self, if failed { Ended::EraseFailed(plane) } else { Ended::Erase(plane) });
+        if role == Role::Map {
+            if failed {
+                self.check_spare(plane);
+                // A free data block may have replaced the failed one.
+                self.clean(plane);
+            }
+            call::make_room(self, plane, true);
+        }
     }
 
     /// Notifies the scheme if an erased data block was given to translation pages, which had `free` free blocks before.
     pub(super) fn map_paid(&mut self, plane: PlaneId, free: u32) {
         if self.ftl.blocks.free_blocks(plane, Role::Map) > free {
-            self.map_reclaims(plane);
+            call::make_room(self, plane, true);
         }
-    }
-
-    fn map_reclaims(&mut self, plane: PlaneId) {
-        self.with_scheme(|scheme, device| scheme.map_reclaims(device, plane));
     }
 }
 
@@ -142,6 +116,12 @@ impl Context for Device {
 
     fn enqueue(&mut self, id: TransactionId) {
         self.enqueue(id);
+    }
+
+    fn note_called(&mut self) {
+        if self.durability.as_ref().is_some_and(|durability| durability.awaits_journal(&self.ftl.blocks)) {
+            self.tasks.push(Task::Clean(PlaneId(0)));
+        }
     }
 
     fn request_units(&self, id: TransactionId) -> u32 {
@@ -183,6 +163,7 @@ impl Context for Device {
         self.observe_stalled(id);
         let request = self.transactions.remove(id).request();
         self.slots_free += 1;
+        self.admits_after = true;
         self.observe_spent(id, TimePart::Gc);
         self.serve(request);
         if request.is_some() {

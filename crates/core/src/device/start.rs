@@ -83,9 +83,18 @@ impl Device {
     /// Starts a program of units that a mapping scheme copies.
     fn start_merge_write(&mut self, id: TransactionId, at: Spot) -> bool {
         let purpose = self.transactions[id].purpose();
-        let starts = self.start_placed(id, at, |scheme, device| scheme.bind_copies(device, id));
+        let starts = self.start_kept(id, at);
         if starts {
             self.array.draft_mut(at).purpose = purpose;
+        }
+        starts
+    }
+
+    /// Starts a program of a translation page.
+    fn start_map_write(&mut self, id: TransactionId, at: Spot) -> bool {
+        let starts = self.start_kept(id, at);
+        if starts {
+            self.set_cell_times(at);
         }
         starts
     }
@@ -186,8 +195,8 @@ impl Device {
             self.answer_unwritten(id);
             return false;
         }
-        if self.ftl.shape().hooks.places {
-            return self.start_placed(id, at, |scheme, device| scheme.bind_write(device, id));
+        if self.ftl.keeps_data() {
+            return self.start_kept(id, at);
         }
         let plane = self.transactions[id].plane;
         if self.ftl.active.is_some() && self.leaves_plane(id, plane) {

@@ -1,44 +1,21 @@
 //! Translation: parks operations of the host until the controller has their map entries.
 
 use super::Device;
-use crate::ftl::mapping::Location;
+use crate::ftl::mapping::{Ended, LookUp, Step, call};
 use crate::ftl::space::Role;
 use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
 use crate::nand::array::Spot;
-use crate::sim::id::{Lpn, Ppn, RequestId, TransactionId};
+use crate::sim::id::{Ppn, RequestId, TransactionId};
 use crate::work::{Fifo, Kind, Task, Transaction};
 
 impl Device {
-    /// Uses the entry of `lpn`. Returns `true` if the controller has it.
-    #[inline(always)]
-    pub(super) fn use_entry(&mut self, lpn: Lpn) -> bool {
-        !self.ftl.shape().hooks.entries || self.ftl.use_entry(lpn)
-    }
-
-    /// Returns `true` if the address of a unit to be read is known. Uses its map entry, unless the unit is in the
-    /// controller.
-    #[inline(always)]
-    pub(super) fn has_entry(&mut self, lpn: Lpn) -> bool {
-        !self.ftl.shape().hooks.entries || matches!(self.ftl.map.get(lpn), Location::Slot(_)) || self.ftl.use_entry(lpn)
-    }
-
     /// Parks a part of a read until its map entry arrives.
     pub(super) fn wait_to_read(&mut self, request: RequestId, part: Part) {
         let wait = Transaction::waiting(Kind::Translate, request, part.lpn, [part.first, part.end, part.offset]);
         let wait = self.transactions.insert(wait);
         self.observe_read(wait, part, Ppn(0), TransactionId::NONE);
-        self.with_scheme(|scheme, device| scheme.await_entry(device, wait));
-    }
-
-    /// Starts a write whose map entry is in the controller. Otherwise parks the write until its entry arrives, which
-    /// has the physical address of the old copy.
-    pub(super) fn translate_write(&mut self, id: TransactionId) {
-        if self.use_entry(self.transactions[id].lpn) {
-            self.place_write(id);
-        } else {
-            self.with_scheme(|scheme, device| scheme.await_entry(device, id));
-        }
+        call::look_up(self, part.lpn, LookUp::Await(wait));
     }
 
     /// Resumes operations whose map entries have arrived. Runs the tasks of each one before the next. `open` is a flash
@@ -47,7 +24,7 @@ impl Device {
         while !arrived.is_empty() {
             let node = arrived.pop(&mut self.transactions);
             let lpn = self.transactions[node].lpn;
-            self.ftl.load_entry(lpn);
+            call::look_up(self, lpn, LookUp::Arrived);
             open = self.translated(node, open);
             if self.tasks.any_new() {
                 return self.tasks.push(Task::Translate(arrived, open));
@@ -98,37 +75,13 @@ impl Device {
         }
     }
 
-    /// Notifies the scheme that the map entry of `lpn` has changed.
-    #[inline(always)]
-    pub(super) fn entry_changed(&mut self, lpn: Lpn) {
-        if self.ftl.shape().hooks.entries {
-            self.with_scheme(|scheme, device| scheme.change_entry(device, lpn));
-        }
-    }
-
     /// Starts a read of a translation page, or of one flash page of it.
     pub(super) fn start_map_read(&mut self, id: TransactionId, at: Spot) -> bool {
-        self.with_scheme(|scheme, device| scheme.map_read_started(device, id));
         let read = self.transactions[id];
+        self.ftl.note_map_read(&read);
         self.put(at, self.read(&read, u32::from(read.units), self.array.timing().page_out, u64::MAX));
         self.set_cell_times(at);
         true
-    }
-
-    /// Ends a read of a translation page.
-    pub(super) fn finish_map_read(&mut self, id: TransactionId) {
-        let resumed = self.with_scheme(|scheme, device| scheme.map_read_ended(device, id));
-        let Some((arrived, then)) = resumed else { return };
-        if self.tasks.any_new() {
-            self.tasks.push(Task::Translate(arrived, TransactionId::NONE));
-        } else {
-            self.translate_rest(arrived, TransactionId::NONE);
-        }
-        if self.tasks.any_new() {
-            self.tasks.push(Task::Scheme(then));
-        } else {
-            self.with_scheme(|scheme, device| scheme.call(device, then));
-        }
     }
 
     /// Ends a program of a translation page.
@@ -137,15 +90,16 @@ impl Device {
         let group = self.ftl.blocks.size(Role::Map).program_units;
         if self.program_fails(ppn, group) {
             self.program_failed(ppn, group, group);
-            return self.with_scheme(|scheme, device| scheme.map_write_failed(device, id));
+            _ = call::ended(self, Ended::MapWriteFailed(id));
+            return;
         }
-        self.observe_programmed(ppn, group, TransactionId::NONE);
-        self.with_scheme(|scheme, device| scheme.map_write_ended(device, id));
+        self.observe_programmed(ppn, group);
+        call::ended(self, Ended::MapWrite(id));
     }
 
     /// Ends the program of a translation page, after the operations that waited for it have been resumed.
     pub(super) fn map_programmed(&mut self, page: u32, ppn: Ppn) {
-        self.with_scheme(|scheme, device| scheme.map_programmed(device, page, ppn));
+        call::step(self, Step::MapProgrammed(page, ppn));
         self.program_ended(ppn, Role::Map);
         self.collect_map(self.ftl.blocks.plane_of(self.ftl.blocks.block_of(ppn)));
         // A victim that waited for this update may now wait only for the journal.

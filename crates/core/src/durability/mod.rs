@@ -62,6 +62,14 @@ impl Durability {
         self.journal.as_ref().is_some_and(|journal| blocks.awaiting_erase().any(|block| journal.holds(block)))
     }
 
+    /// Returns `true` if a block that the mapping scheme wants to erase waits for records, and no unit of the journal
+    /// is being written.
+    pub fn awaits_journal(&self, blocks: &Space) -> bool {
+        let journal = self.journal.as_ref().filter(|journal| !journal.is_writing());
+        let mut kept = blocks.awaiting_erase().filter(|&block| blocks.is_kept(block));
+        journal.is_some_and(|journal| kept.any(|block| journal.holds(block)))
+    }
+
     /// Returns `true` if a block waits for records.
     pub fn holds(&self, block: BlockId) -> bool {
         self.journal.as_ref().is_some_and(|journal| journal.holds(block))
@@ -104,8 +112,7 @@ impl Durability {
 
     /// Records the planes of the journal units that were found in flash.
     pub fn find_guests(&mut self, ftl: &Ftl) {
-        // Schemes that merge blocks keep them in blocks of their own.
-        let Some(journal) = self.journal.as_mut().filter(|_| !ftl.shape().hooks.places) else { return };
+        let Some(journal) = &mut self.journal else { return };
         for lpn in journal.units() {
             if let Some(ppn) = ftl.ppn_in_flash(lpn) {
                 let plane = ftl.blocks.plane_of(ftl.blocks.block_of(ppn));
@@ -149,7 +156,7 @@ impl Durability {
 
 /// Returns `true` if a unit may be written to the plane of a block without being a guest there.
 pub fn is_home(ftl: &Ftl, lpn: Lpn, block: BlockId) -> bool {
-    ftl.shape().hooks.places || ftl.home(lpn).is_none_or(|home| home == ftl.blocks.plane_of(block))
+    ftl.home(lpn).is_none_or(|home| home == ftl.blocks.plane_of(block))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::log::FlashLog;
 use crate::config::MapMemory;
 use crate::config::cells::CellMode;
 use crate::ftl::Ftl;
-use crate::ftl::mapping::{Location, PADDING, PageMap};
+use crate::ftl::mapping::{Change, Location, PADDING, PageMap};
 use crate::ftl::space::{BlockState, Role};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 
@@ -275,7 +275,11 @@ impl Rebuild<'_> {
         let role = match self.start_of(flash, first)? {
             UnitState::Erased => {
                 report.blocks_empty += 1;
-                return Ok(if self.ftl.shape().hooks.gaps { self.pages_of(self.ftl.blocks.data_units()) } else { 1 });
+                return Ok(if self.ftl.shape().leaves_out_pages {
+                    self.pages_of(self.ftl.blocks.data_units())
+                } else {
+                    1
+                });
             }
             UnitState::Holds(Record { kind: RecordKind::Map, .. }) if self.ftl.shape().map_blocks > 0 => Role::Map,
             _ => Role::Data,
@@ -333,7 +337,7 @@ impl Rebuild<'_> {
     /// Returns the state of the first unit of a block, or of the first programmed one if the scheme leaves out pages.
     /// Blocks are programmed in order.
     fn start_of(&self, flash: &mut dyn FlashImage, first: Ppn) -> Result<UnitState, RecoverError> {
-        let end = if self.ftl.shape().hooks.gaps { self.ftl.blocks.data_units() } else { 1 };
+        let end = if self.ftl.shape().leaves_out_pages { self.ftl.blocks.data_units() } else { 1 };
         for ppn in (first.0..first.0 + end).map(Ppn) {
             let state = flash.unit(ppn).map_err(RecoverError::Flash)?;
             if state != UnitState::Erased {
@@ -423,10 +427,11 @@ impl Rebuild<'_> {
             }
         }
         closed.reverse();
-        let places = self.ftl.shape().hooks.places;
-        if places {
-            closed = self.merge_placed(closed, scan, report)?;
-        }
+        self.hand_over(scan, report, [used, closed]).map_err(|why| foreign(&why))
+    }
+
+    /// Makes the newest versions valid, and erases the blocks without any.
+    fn make_valid(&mut self, scan: &mut Scan, report: &mut Recovery) {
         let found = &mut scan.found;
         for lpn in 0..self.ftl.map.all() {
             if let Location::Flash(ppn) = self.ftl.map.get(Lpn(lpn)) {
@@ -442,18 +447,14 @@ impl Rebuild<'_> {
             self.ftl.mark_lost(ppn);
         }
         self.erase_found(scan, report);
-        if places {
-            self.retire_found(&used, &closed);
-        }
         report.units_merged = scan.merged.len() as u64;
-        let state = if places { BlockState::Logical } else { BlockState::Closed };
-        self.ftl.blocks.restore(&closed, &scan.found.erases, state);
+    }
+
+    /// Closes the blocks with newest versions.
+    fn close_found(&mut self, closed: &[BlockId], scan: &Scan) -> Result<(), String> {
+        self.ftl.blocks.restore(closed, &scan.found.erases, BlockState::Closed);
         self.count_found(closed.len() as u64);
-        if places {
-            let found = scan.found.blocks(&closed);
-            return self.ftl.with_scheme(|scheme, ftl| scheme.adopt_found(ftl, &found)).map_err(|why| foreign(&why));
-        }
-        self.empty_found(&closed);
+        self.empty_found(closed);
         (0..self.ftl.shape().planes).for_each(|plane| self.ftl.refresh_ready(PlaneId(plane)));
         // With faults, such a device becomes read-only instead.
         let blocks = &self.ftl.blocks;
@@ -463,7 +464,7 @@ impl Rebuild<'_> {
         (0..self.ftl.shape().planes)
             .map(PlaneId)
             .find(stuck)
-            .map_or(Ok(()), |plane| Err(foreign(&format!("plane {} has no free block, and none to reclaim", plane.0))))
+            .map_or(Ok(()), |plane| Err(format!("plane {} has no free block, and none to reclaim", plane.0)))
     }
 
     /// Restores the set of bad blocks from the storage instead of the seed. Blocks with data keep them until they are
@@ -551,13 +552,13 @@ impl Rebuild<'_> {
 
     /// Writes all translation pages that have entries, because their old versions have been erased.
     fn write_map_anew(&mut self) -> u64 {
-        if !self.ftl.shape().hooks.entries || !self.can_write_map() {
+        if self.ftl.shape().map_pages == 0 || !self.can_write_map() {
             return 0;
         }
         let before = self.ftl.counters.map.programs;
         for lpn in 0..self.ftl.host_units {
             if self.ftl.map.get(Lpn(lpn)) != Location::Unmapped {
-                self.ftl.change_entry_now(Lpn(lpn));
+                self.ftl.changed_now(Lpn(lpn), Change::Entry);
             }
         }
         let log = &mut *self.log;
@@ -571,7 +572,7 @@ impl Rebuild<'_> {
                 log.emit_summary(ftl, end);
             }
         };
-        self.ftl.with_scheme(|scheme, ftl| scheme.seal(ftl, &mut written));
+        self.ftl.seal_kept(&mut written);
         self.ftl.counters.map.programs.iter().zip(before).map(|(now, before)| now - before).sum()
     }
 

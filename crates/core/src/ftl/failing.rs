@@ -3,8 +3,7 @@
 use std::ops::Range;
 
 use super::faults::{Faults, Sets};
-use super::gc::job::Job;
-use super::space::{BlockState, InHand, RESERVE, Role};
+use super::space::{BlockState, RESERVE, Role};
 use super::{Ftl, Life};
 use crate::config::{DeviceConfig, FaultKind};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
@@ -342,20 +341,5 @@ impl Ftl {
         let Some(sets) = self.faults.as_mut().and_then(|faults| faults.sets.as_mut()) else { return true };
         sets.for_recovery = 1;
         self.has_spare()
-    }
-
-    /// Returns `true` if garbage collection of a plane can certainly program its outstanding units and then continue,
-    /// and so can that of its translation pages.
-    pub fn can_go_on(&self, plane: PlaneId, job: &Job, map: InHand) -> bool {
-        let is_sure = |role, hand| self.blocks.is_sure(self.blocks.region(plane, role), hand);
-        is_sure(Role::Data, job.in_hand(self, plane))
-            && (self.shape.map_pages == 0 || (is_sure(Role::Map, map) && self.holds_map(plane)))
-    }
-
-    /// Returns `true` if the translation pages of a plane always find room in its blocks.
-    fn holds_map(&self, plane: PlaneId) -> bool {
-        let planes = self.shape.planes;
-        let pages = (self.shape.map_pages + planes - 1 - self.allocation.order().position(plane)) / planes;
-        self.blocks.holds_map(plane, pages)
     }
 }

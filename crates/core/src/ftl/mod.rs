@@ -23,7 +23,9 @@ use allocation::{Allocation, AllocationConfig, PlaneSet};
 use faults::Faults;
 use gc::pools::Pools;
 use gc::trigger::Trigger;
-use mapping::{Hooks, Location, MappingScheme, MergeDefect, PADDING, PageMap, TRANSLATION};
+use mapping::{
+    Change, Location, MappingScheme, MergeDefect, Outstanding, PADDING, PageMap, Place, Program, TRANSLATION,
+};
 use mover::copy::CopySource;
 use partial::{PartialUnits, Update};
 use space::{FrontierId, Role, Space};
@@ -46,6 +48,12 @@ pub struct Ftl {
     pub map: PageMap,
     /// The mapping scheme; `None` while it is called.
     scheme: Option<Box<MappingScheme>>,
+    /// True if the scheme is page mapping, which is inlined.
+    has_page_map: bool,
+    /// True if the scheme keeps all blocks of data.
+    keeps_data: bool,
+    /// Writes of functional mode to blocks that the scheme keeps.
+    outstanding: Box<Outstanding>,
     /// The physical space.
     pub blocks: Space,
     /// Sector masks.
@@ -105,8 +113,8 @@ pub struct Life {
 /// Parameters of the device that the FTL often needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// The stages in which the mapping scheme takes part.
-    pub hooks: Hooks,
+    /// True if pages of blocks may be left out, also the first one.
+    pub leaves_out_pages: bool,
     /// Sectors of a mapping unit.
     pub sectors_per_unit: u32,
     /// `sectors_per_unit` as a divisor.
@@ -145,8 +153,9 @@ pub struct Shape {
     pub single_frontier: bool,
     /// Copy-back of pages by garbage collection.
     pub copy_back: Waste,
-    /// Number of translation pages, and blocks of a plane that are kept for them.
+    /// Number of translation pages.
     pub map_pages: u32,
+    /// Blocks of a plane that are kept for translation pages.
     pub map_blocks: u32,
     /// True if erases may wait for trim records, which need room.
     pub trim_journal: bool,
@@ -159,9 +168,9 @@ pub struct Shape {
 }
 
 impl Shape {
-    fn new(device: &DeviceConfig, hooks: Hooks) -> Shape {
+    fn new(device: &DeviceConfig) -> Shape {
         Shape {
-            hooks,
+            leaves_out_pages: device.mapping.scheme.needs(device).leaves_out_pages,
             sectors_per_unit: device.sectors_per_unit(),
             unit_sectors: Divider::new(device.sectors_per_unit()),
             units_per_page: Divider::new(device.units_per_page()),
@@ -211,7 +220,10 @@ impl Ftl {
         (0..planes).for_each(|position| ready.set(position, true));
         let mut ftl = Ftl {
             map: PageMap::new(device),
-            shape: Shape::new(device, scheme.hooks()),
+            shape: Shape::new(device),
+            has_page_map: scheme.is_page_map(),
+            keeps_data: false,
+            outstanding: Box::default(),
             scheme: Some(Box::new(scheme)),
             blocks: Space::new(device, seed, trigger.has_ages(), externals)?,
             partial: PartialUnits::new(device.logical_units() as u32, device.sectors_per_unit()),
@@ -237,64 +249,12 @@ impl Ftl {
             ready,
             copies: Vec::with_capacity(device.units_per_block() as usize),
         };
+        ftl.keeps_data = ftl.target(Program::Write(Lpn(0))).place != Place::Frontier;
         ftl.mark_factory_bad(device);
         if ftl.active.is_some() {
             (0..planes).for_each(|plane| ftl.refresh_ready(PlaneId(plane)));
         }
         Ok(ftl)
-    }
-
-    /// Returns the mapping scheme.
-    pub fn scheme(&self) -> &MappingScheme {
-        self.scheme.as_deref().unwrap_or_else(|| unreachable!("a scheme does not call itself"))
-    }
-
-    /// Calls the mapping scheme with the rest of the FTL.
-    pub fn with_scheme<T>(&mut self, call: impl FnOnce(&mut MappingScheme, &mut Ftl) -> T) -> T {
-        let mut scheme = self.take_scheme();
-        let result = call(&mut scheme, self);
-        self.scheme = Some(scheme);
-        result
-    }
-
-    /// Takes the mapping scheme, to call it with more than the FTL. The caller puts it back.
-    #[inline]
-    pub(crate) fn take_scheme(&mut self) -> Box<MappingScheme> {
-        self.scheme.take().unwrap_or_else(|| unreachable!("a scheme does not call itself"))
-    }
-
-    /// Puts the mapping scheme back.
-    #[inline]
-    pub(crate) fn put_scheme(&mut self, scheme: Box<MappingScheme>) {
-        self.scheme = Some(scheme);
-    }
-
-    /// Notes that the map entry of `lpn` has changed, in functional mode.
-    #[inline]
-    fn note_changed(&mut self, lpn: Lpn) {
-        if self.shape.hooks.entries && lpn.0 < self.host_units {
-            self.change_entry_now(lpn);
-        }
-    }
-
-    /// Uses the map entry of `lpn`. Returns `true` if the controller has it.
-    pub fn use_entry(&mut self, lpn: Lpn) -> bool {
-        let hit = self.scheme.as_mut().is_some_and(|scheme| scheme.use_entry(lpn));
-        self.counters.map.hits += u64::from(hit);
-        hit
-    }
-
-    /// Notes that the map entry of `lpn` is in the controller.
-    pub fn load_entry(&mut self, lpn: Lpn) {
-        if let Some(scheme) = &mut self.scheme {
-            scheme.load_entry(lpn);
-        }
-    }
-
-    pub(crate) fn change_entry_now(&mut self, lpn: Lpn) {
-        if let Some(scheme) = &mut self.scheme {
-            scheme.change_entry_now(lpn);
-        }
     }
 
     /// Returns the parameters of the device.
@@ -320,15 +280,6 @@ impl Ftl {
         if let Some(pools) = &mut self.pools {
             pools.collect_below(device, until);
         }
-    }
-
-    /// Returns the plane that is fixed for `lpn`, if there is one. Units of one stripe share a plane.
-    #[inline]
-    pub fn home(&self, lpn: Lpn) -> Option<PlaneId> {
-        if self.shape.hooks.places {
-            return self.scheme().home(self, lpn);
-        }
-        self.allocation.home(self.shape.units_per_stripe.divide(lpn.0))
     }
 
     /// Returns the plane of a translation page: its number modulo the number of planes, in the order of the allocation.
@@ -499,6 +450,7 @@ impl Ftl {
 
     /// Writes a unit like [`Ftl::write`], for a request that the temperature policy sees.
     pub fn write_for(&mut self, lpn: Lpn, first: u32, end: u32, version: u32, request: Written) {
+        self.settle(lpn);
         let old = self.map.get(lpn);
         let mapped = old != Location::Unmapped;
         let update = self.partial.write(lpn.0, mapped, first, end);
@@ -514,6 +466,7 @@ impl Ftl {
     /// Writes a unit again with the data that it holds, because a request writes other units of its logical page. Does
     /// nothing if the unit holds no data.
     pub fn rewrite(&mut self, lpn: Lpn) {
+        self.settle(lpn);
         let old = self.map.get(lpn);
         if old == Location::Unmapped {
             return;
@@ -562,6 +515,7 @@ impl Ftl {
     /// Writes a whole unit at once. This is the fast path of preconditioning.
     #[inline]
     pub fn write_whole(&mut self, lpn: Lpn) {
+        self.settle(lpn);
         let old = self.map.get(lpn);
         let mapped = old != Location::Unmapped;
         let sectors = self.shape.sectors_per_unit;
@@ -585,8 +539,8 @@ impl Ftl {
 
     #[inline]
     fn place_now(&mut self, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>, class: u8) {
-        if self.shape.hooks.places {
-            return self.with_scheme(|scheme, ftl| scheme.write_now(ftl, lpn, old, contents));
+        if self.write_kept(lpn, contents) {
+            return;
         }
         let plane = if self.shape.one_pool {
             self.choose_now(0, class)
@@ -657,7 +611,7 @@ impl Ftl {
             self.counters.units_invalidated += 1;
         }
         self.map.set_flash(lpn, ppn);
-        self.note_changed(lpn);
+        self.changed_now(lpn, Change::Entry);
         self.blocks.validate(ppn);
     }
 
@@ -747,17 +701,6 @@ impl Ftl {
             if in_page == 0 { u64::from(self.shape.pages_per_unit) } else { 0 };
     }
 
-    /// Programs a unit of a block that a mapping scheme owns, or [`PADDING`], without time. The units of a block are
-    /// programmed in order.
-    pub fn program_in_block_now(&mut self, ppn: Ppn, cause: ProgramCause, lpn: u32) {
-        self.program_unit_now(ppn, cause, lpn);
-        let counters = &mut self.counters;
-        *(if lpn == PADDING { &mut counters.units_padded } else { &mut counters.units_programmed }) += 1;
-        if self.shape.summary && self.blocks.ends_data(Ppn(ppn.0 + 1), Role::Data) {
-            self.note_summary(Role::Data);
-        }
-    }
-
     /// Closes the block of `ppn`, which has this role, if that was its last unit of data. Counts its summary.
     #[inline(always)]
     fn close_if_full(&mut self, ppn: Ppn, at: FrontierId, role: Role) {
@@ -831,24 +774,27 @@ impl Ftl {
 
     /// Trims a unit at once, in functional mode.
     pub fn trim(&mut self, lpn: Lpn) {
+        self.settle(lpn);
         if let Location::Flash(ppn) = self.map.get(lpn) {
             self.blocks.invalidate(ppn);
             self.map.unmap(lpn);
-            self.note_changed(lpn);
+            self.changed_now(lpn, Change::Entry);
             self.partial.forget(lpn.0);
             self.counters.units_trimmed += 1;
-            if self.shape.hooks.places {
-                self.with_scheme(|scheme, ftl| scheme.trimmed_now(ftl, lpn));
-            }
+            self.changed_now(lpn, Change::Trimmed);
         }
     }
 
     /// Completes the pages and wordlines that functional writes have started, so that timed writes start with whole
     /// ones.
     pub fn seal(&mut self) {
-        if self.shape.hooks.places {
-            return self.with_scheme(|scheme, ftl| scheme.seal(ftl, &mut |_, _, _| {}));
+        if !self.keeps_data {
+            self.seal_frontiers();
         }
+        self.seal_kept(&mut |_, _, _| {});
+    }
+
+    fn seal_frontiers(&mut self) {
         let group = self.shape.units_per_program;
         for plane in (0..self.shape.planes).map(PlaneId) {
             for class in 0..self.shape.classes as u8 {
@@ -871,7 +817,6 @@ impl Ftl {
             // Later planes may have moved units to earlier ones.
             (0..self.shape.planes).for_each(|plane| self.pad(self.blocks.gc_frontier(PlaneId(plane)), group));
         }
-        self.with_scheme(|scheme, ftl| scheme.seal(ftl, &mut |_, _, _| {}));
     }
 
     /// Pads a frontier to a multiple of `group` units.
@@ -887,7 +832,8 @@ impl Ftl {
         self.close_if_full(Ppn(ppn.0 + count - 1), at, Role::Data);
     }
 
-    /// Returns the contents of the sectors `first..end` of a unit, in functional mode, for verification.
+    /// Returns the contents of the sectors `first..end` of a unit, in functional mode, for verification. Its
+    /// writes must have been programmed: see [`Ftl::settle`].
     pub fn read_contents(&self, lpn: Lpn, first: u32, end: u32) -> Vec<u32> {
         match (self.map.get(lpn), &self.media) {
             (Location::Flash(ppn), Some(media)) => media.read(ppn)[first as usize..end as usize].to_vec(),

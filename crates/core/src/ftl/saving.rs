@@ -14,9 +14,13 @@ impl Ftl {
         if let Some(what) = self.blocks.in_progress() {
             return Some(what);
         }
-        let begun = self.scheme().report(self).begun;
-        if begun > 0 {
-            return Some(format!("{begun} programs have started and are not full, or map entries are being loaded"));
+        let writes = self.outstanding_writes();
+        if writes > 0 {
+            return Some(format!("{writes} writes of functional mode have not been programmed"));
+        }
+        let loading = self.scheme().report(self).loading;
+        if loading > 0 {
+            return Some(format!("{loading} map entries are being loaded"));
         }
         (0..self.map.all()).find_map(|lpn| match self.map.get(Lpn(lpn)) {
             Location::Slot(_) => Some(format!("the write of unit {lpn} has not ended")),

@@ -1,5 +1,7 @@
 //! Contents of flash for verification: a version for each sector, under the rules of flash.
 
+use std::collections::BTreeMap;
+
 use crate::config::DeviceConfig;
 use crate::sim::id::{BlockId, Ppn};
 use crate::state::{Reader, StateError, Writer};
@@ -18,6 +20,8 @@ pub struct Media {
     versions: Vec<u32>,
     /// Next unit to be programmed, indexed by block.
     next: Vec<u32>,
+    /// Sources of copies whose programs have not ended, by their new addresses.
+    copies: BTreeMap<Ppn, Ppn>,
     sectors: usize,
     units_per_block: u32,
 }
@@ -30,6 +34,7 @@ impl Media {
         Media {
             versions: vec![BLANK; units * sectors],
             next: vec![0; device.total_blocks() as usize],
+            copies: BTreeMap::new(),
             sectors,
             units_per_block: device.units_per_block(),
         }
@@ -84,6 +89,18 @@ impl Media {
     pub fn copy(&mut self, from: Ppn, to: Ppn) {
         let contents = self.read(from).to_vec();
         self.program(to, &contents);
+    }
+
+    /// Notes that a unit will be copied to an address when its program ends.
+    pub fn begin_copy(&mut self, from: Ppn, to: Ppn) {
+        self.copies.insert(to, from);
+    }
+
+    /// Programs a unit with the contents that [`Media::begin_copy`] has named, if any.
+    pub fn end_copy(&mut self, to: Ppn) {
+        if let Some(from) = self.copies.remove(&to) {
+            self.copy(from, to);
+        }
     }
 
     /// Makes a unit uncorrectable.

@@ -15,11 +15,10 @@ use crate::durability::log::FlashLog;
 use crate::ftl::mapping::{Location, WaitCause};
 use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
-use crate::nand::media::Media;
 use crate::sim::id::{ExecUnitId, LunId, Ppn, RequestId, TransactionId};
 use crate::sim::request::Request;
 use crate::sim::time::Time;
-use crate::work::{Kind, Transactions};
+use crate::work::Kind;
 use contents::Contents;
 use critical_path::CriticalPaths;
 pub use view::{Origin, View};
@@ -307,33 +306,6 @@ impl Observers {
         }
     }
 
-    /// Returns `true` if an observer needs the changes of flash.
-    #[inline]
-    pub fn follow_flash(&self) -> bool {
-        self.log.is_some() || self.contents.is_some()
-    }
-
-    /// Reports that a program has completed without failure. `writes` is its first write, or `NONE`.
-    #[inline(never)]
-    pub fn programmed(
-        &mut self,
-        (ppn, units): (Ppn, u32),
-        writes: TransactionId,
-        transactions: &Transactions,
-        media: Option<&mut Media>,
-    ) {
-        if let Some(log) = &mut self.log {
-            log.end(ppn, units);
-        }
-        if let (Some(contents), Some(media)) = (&self.contents, media) {
-            let mut id = writes;
-            while id.is_some() {
-                media.program(transactions[id].ppn, contents.slot(id));
-                id = transactions[id].next;
-            }
-        }
-    }
-
     /// Reports that all parts of a request have completed, and the request itself continues. `by` is the transaction
     /// that completed the last part, or `NONE`.
     #[inline]
@@ -371,7 +343,7 @@ mod tests {
     use crate::metrics::attribution::Breakdown;
     use crate::nand::array::Array;
     use crate::sim::request::Operation;
-    use crate::work::{Class, Transaction};
+    use crate::work::{Class, Transaction, Transactions};
 
     /// Parts of an idle device.
     struct Parts {

@@ -290,7 +290,10 @@ impl Device {
             let lpn = Lpn(unit);
             let whole = stop - first == per_unit;
             match request.operation {
-                Operation::Read if ftl.media.is_some() => contents.extend(ftl.read_contents(lpn, first, stop)),
+                Operation::Read if ftl.media.is_some() => {
+                    ftl.settle(lpn);
+                    contents.extend(ftl.read_contents(lpn, first, stop));
+                }
                 Operation::Read | Operation::Flush => {}
                 Operation::Write => ftl.write_for(lpn, first, stop, request.tag as u32, written),
                 Operation::Trim | Operation::WriteZeroes if whole => ftl.trim(lpn),

@@ -184,8 +184,8 @@ impl Transaction {
     }
 
     /// Creates a read or a program of units that a mapping scheme copies, for logical block `number`.
-    pub fn copying(kind: Kind, number: u32, purpose: Purpose) -> Transaction {
-        Transaction { temperature: purpose as u8, ..Transaction::new(kind, Class::Gc) }.of_logical_block(number)
+    pub fn copying(kind: Kind, plane: PlaneId, number: u32, purpose: Purpose) -> Transaction {
+        Transaction { plane, temperature: purpose as u8, ..Transaction::new(kind, Class::Gc) }.of_logical_block(number)
     }
 
     /// Returns the reason for which units are copied.

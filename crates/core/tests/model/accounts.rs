@@ -21,7 +21,7 @@ use floatgate_core::sim::time::Time;
 /// Functional mode collects garbage before it takes a block, so it may leave a plane with one free block less.
 pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
     let (config, ftl) = (device.config(), device.ftl());
-    if ftl.shape().hooks.places {
+    if config.merges_blocks() {
         return check_logical_blocks(device);
     }
     let per_plane = config.geometry.blocks as usize;
@@ -37,7 +37,7 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
         let blocks = &ftl.blocks.all()[plane as usize * per_plane..][..per_plane];
         let in_state = |state| blocks.iter().filter(|b| b.state == state).count();
         let [free, open, closed] = [BlockState::Free, BlockState::Open, BlockState::Closed].map(in_state);
-        let frontiers = config.frontiers_per_plane() as usize + usize::from(ftl.shape().hooks.entries);
+        let frontiers = config.frontiers_per_plane() as usize + usize::from(config.map_pages() > 0);
         // A plane of a pool may be too full to empty a failed block. The other planes continue.
         let full = if ftl.home(Lpn(0)).is_none() { in_state(BlockState::Failed) } else { 0 };
         let bad = in_state(BlockState::Bad) + full;
@@ -142,7 +142,7 @@ fn check_programs(device: &Device) -> Result<(), String> {
     let dropped = device.ftl().scheme().report(device.ftl()).dropped;
     // Failed programs of a map in flash are counted with the others.
     let failed = counters.faults.units_failed;
-    let slack = if device.ftl().shape().hooks.entries { failed } else { 0 };
+    let slack = if device.config().map_pages() > 0 { failed } else { 0 };
     let wanted = written + counters.units_moved() + counters.wasted_copies + of_map + failed;
     let have = counters.units_programmed + dropped;
     if have > wanted || have + slack < wanted {

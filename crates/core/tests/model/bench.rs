@@ -357,7 +357,7 @@ fn run_case(case: &Case, mutant: Mutant, digests: Option<&mut Digests>) -> Resul
     bench.functional(&case.load)?;
     if let Some(digests) = &digests {
         bench.history = digests.begin(case.seed, &mut bench.device);
-        if bench.history.is_some() && case.seed % 4 < 2 && !bench.device.ftl().shape().hooks.places {
+        if bench.history.is_some() && case.seed % 4 < 2 && !bench.device.config().merges_blocks() {
             bench.device.make_durable(Keep::Outbox)?;
         }
     }

@@ -64,6 +64,9 @@ fn write_over(case: &Case, pattern: Pattern, timed: bool) -> Result<(), String> 
         return Err(format!("{} of {expected} writes completed: {}", completions.len(), device.explain_stall()));
     }
     device.ftl().recount()?;
+    if !timed {
+        device.ftl_mut().seal();
+    }
     device.check_invariants()
 }
 

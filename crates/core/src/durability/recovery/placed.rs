@@ -13,41 +13,84 @@
 //! of a set fail before the next block is opened, more than q blocks may await their erase. If no block is then free
 //! for a merge, the device is read-only.
 
-use super::{Found, Rebuild, RecoverError, Recovery, Scan, foreign};
+use super::{Found, Rebuild, Recovery, Scan};
 use crate::durability::flash::{Record, Source};
-use crate::ftl::mapping::{FoundBlock, FoundMerge, Location, PADDING};
-use crate::ftl::space::Role;
+use crate::ftl::Ftl;
+use crate::ftl::mapping::{FoundBlock, FoundMerge, Location, PADDING, Recovering, call};
+use crate::ftl::space::{BlockState, Role};
 use crate::metrics::counters::ProgramCause;
 use crate::sim::id::{BlockId, Lpn, Ppn};
 
+/// Recovery whose blocks the mapping scheme takes over.
+struct Settling<'r, 'a> {
+    rebuild: &'r mut Rebuild<'a>,
+    scan: &'r mut Scan,
+    report: &'r mut Recovery,
+    /// Blocks with data, oldest first.
+    used: Vec<BlockId>,
+    /// Blocks that are kept.
+    closed: Vec<BlockId>,
+    /// True once each unit is mapped to its youngest copy.
+    prefers_younger: bool,
+}
+
+impl Recovering for Settling<'_, '_> {
+    fn ftl(&mut self) -> &mut Ftl {
+        self.rebuild.ftl
+    }
+
+    fn found(&mut self) -> Vec<FoundBlock> {
+        if !std::mem::replace(&mut self.prefers_younger, true) {
+            self.rebuild.prefer_younger(&self.scan.found);
+        }
+        let (rebuild, closed) = (&mut *self.rebuild, std::mem::take(&mut self.closed));
+        let (kept, empty): (Vec<_>, Vec<_>) = closed.into_iter().partition(|&block| rebuild.has_newest(block));
+        self.scan.erased.extend(empty.into_iter().filter(|&block| !rebuild.ftl.blocks.block(block).failed));
+        rebuild.erase_found(self.scan, self.report);
+        self.closed = kept;
+        self.scan.found.blocks(&self.closed)
+    }
+
+    fn merge(&mut self, merge: &FoundMerge) -> Result<bool, String> {
+        let (rebuild, closed) = (&mut *self.rebuild, &mut self.closed);
+        let is_free = |block: &BlockId| !closed.contains(block) && !rebuild.ftl.blocks.block(*block).failed;
+        let blocks = (0..rebuild.ftl.blocks.all().len() as u32).map(BlockId);
+        let of_planes = blocks.filter(|&block| merge.planes.contains(&rebuild.ftl.blocks.plane_of(block)));
+        let erases = &self.scan.found.erases;
+        let target = of_planes.filter(is_free).min_by_key(|block| (erases[block.index()], block.0));
+        let Some(target) = target else {
+            self.scan.is_stuck = rebuild.ftl.faults.is_some();
+            return if self.scan.is_stuck { Ok(false) } else { Err("no block is free for a merge".to_owned()) };
+        };
+        rebuild.merge(merge, target, self.scan);
+        closed.push(target);
+        Ok(true)
+    }
+
+    fn keep(&mut self) -> Vec<FoundBlock> {
+        let Settling { rebuild, scan, report, used, closed, .. } = self;
+        rebuild.make_valid(scan, report);
+        rebuild.retire_found(used, closed);
+        rebuild.ftl.blocks.restore(closed, &scan.found.erases, BlockState::Logical);
+        rebuild.count_found(closed.len() as u64);
+        scan.found.blocks(closed)
+    }
+
+    fn close(&mut self) -> Result<(), String> {
+        self.rebuild.make_valid(self.scan, self.report);
+        self.rebuild.close_found(&self.closed, self.scan)
+    }
+}
+
 impl Rebuild<'_> {
-    /// Erases blocks without newest versions, and merges logical blocks until the scheme has a place for all others.
-    /// Gets the blocks with data and returns those that are left, oldest first.
-    pub(super) fn merge_placed(
+    /// Has the mapping scheme take over blocks: those with data, and those of them that are kept, oldest first.
+    pub(super) fn hand_over(
         &mut self,
-        mut closed: Vec<BlockId>,
         scan: &mut Scan,
         report: &mut Recovery,
-    ) -> Result<Vec<BlockId>, RecoverError> {
-        self.prefer_younger(&scan.found);
-        loop {
-            let (kept, empty): (Vec<_>, Vec<_>) = closed.into_iter().partition(|&block| self.has_newest(block));
-            scan.erased.extend(empty.into_iter().filter(|&block| !self.ftl.blocks.block(block).failed));
-            self.erase_found(scan, report);
-            closed = kept;
-            let found = scan.found.blocks(&closed);
-            let Some(merge) = self.ftl.scheme().merge_found(self.ftl, &found) else { return Ok(closed) };
-            let is_free = |block: &BlockId| !closed.contains(block) && !self.ftl.blocks.block(*block).failed;
-            let blocks = (0..self.ftl.blocks.all().len() as u32).map(BlockId);
-            let of_planes = blocks.filter(|&block| merge.planes.contains(&self.ftl.blocks.plane_of(block)));
-            let target = of_planes.filter(is_free).min_by_key(|block| (scan.found.erases[block.index()], block.0));
-            let Some(target) = target else {
-                scan.is_stuck = self.ftl.faults.is_some();
-                return if scan.is_stuck { Ok(closed) } else { Err(foreign("no block is free for a merge")) };
-            };
-            self.merge(&merge, target, scan);
-            closed.push(target);
-        }
+        [used, closed]: [Vec<BlockId>; 2],
+    ) -> Result<(), String> {
+        call::recover(&mut Settling { rebuild: self, scan, report, used, closed, prefers_younger: false })
     }
 
     /// Maps each unit to the copy in the block that was opened last.
@@ -77,7 +120,7 @@ impl Rebuild<'_> {
             let copies: Vec<Option<(Lpn, Ppn)>> =
                 units.iter().map(|lpn| lpn.and_then(|lpn| Some((lpn, self.ftl.ppn_in_flash(lpn)?)))).collect();
             (start.0..start.0 + group).for_each(|ppn| self.ftl.map.set_owner(Ppn(ppn), PADDING));
-            let may_skip = self.ftl.shape().hooks.gaps || start.0 >= first + last;
+            let may_skip = self.ftl.shape().leaves_out_pages || start.0 >= first + last;
             if may_skip && copies.iter().all(Option::is_none) {
                 continue;
             }

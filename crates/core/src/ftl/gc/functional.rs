@@ -5,7 +5,7 @@
 
 use super::job::Job;
 use crate::ftl::Ftl;
-use crate::ftl::mapping::PageMap;
+use crate::ftl::mapping::{Change, PageMap};
 use crate::ftl::mover::Evacuation;
 use crate::ftl::mover::copy::CopySource;
 use crate::ftl::space::{Claim, FrontierId, InHand, Role};
@@ -134,8 +134,7 @@ impl Ftl {
 
     /// Updates classes, contents, uncorrectable units and the map in flash for units that have moved.
     fn note_run(&mut self, run: &[CopySource], first: Ppn, cause: CopyCause) {
-        let watched =
-            self.classes.is_some() || self.media.is_some() || self.faults.is_some() || self.shape.hooks.entries;
+        let watched = self.classes.is_some() || self.media.is_some() || self.faults.is_some() || !self.has_page_map;
         if !watched {
             self.counters.moved[cause as usize] += run.len() as u64;
             return;
@@ -145,7 +144,7 @@ impl Ftl {
                 media.copy(copy.from, ppn);
             }
             self.copy_loss(copy.from, ppn);
-            self.note_changed(Lpn(copy.lpn));
+            self.changed_now(Lpn(copy.lpn), Change::Moved(copy.from));
             self.note_moved(Lpn(copy.lpn), cause);
         }
     }

@@ -39,6 +39,17 @@ pub trait Context {
     /// Queues an operation for its plane: a host write that the scheme has delayed, or an operation of the scheme.
     fn enqueue(&mut self, id: TransactionId);
 
+    /// Returns `true` unless the device is in functional mode, in which operations end at once.
+    fn has_time(&self) -> bool {
+        true
+    }
+
+    /// Notes that a translation page has been programmed in functional mode.
+    fn map_written(&mut self, _page: u32, _ppn: Ppn) {}
+
+    /// Notes that a call of the scheme has ended.
+    fn note_called(&mut self) {}
+
     /// Returns the number of mapping units of the host request that a write belongs to, or 1 if it has none.
     fn request_units(&self, id: TransactionId) -> u32;
 

@@ -3,22 +3,22 @@
 use std::fmt;
 
 use super::{
-    Bound, Context, Hooks, KeptBlock, Location, Mapping, Needs, SchemeOptions, SchemeReport, WholeBlocks, Written,
-    check_places,
+    Bound, Change, Context, Ended, KeptBlock, LookUp, Mapping, Needs, Program, Recovering, SchemeOptions, SchemeReport,
+    Step, Target, WholeBlocks, check_places,
 };
 use crate::config::DeviceConfig;
 pub use crate::config::external::{EXTERNAL, ExternalConfig as Config};
 use crate::external::{Cause, Externals, Fault, Outside, Wanted, not_saved};
 use crate::ftl::Ftl;
-use crate::sim::id::{Lpn, PlaneId, Ppn, TransactionId};
-use crate::state::{StateError, Writer};
-use crate::work::Call;
+use crate::ftl::space::InHand;
+use crate::sim::id::{Lpn, PlaneId, TransactionId};
+use crate::state::{Reader, StateError, Writer};
 
 impl SchemeOptions for Config {
     fn needs(&self, device: &DeviceConfig) -> Needs {
         Needs {
             whole_blocks: Some(WholeBlocks::of_planes(device)),
-            no_power_loss: Some("power loss is not modeled with external mapping schemes"),
+            no_own_units: Some("external mapping schemes have no blocks for the units of the device itself"),
             no_faults: Some("failures are not modeled with external mapping schemes; remove the table"),
             no_classes: Some("external mapping schemes do not separate classes; choose temperature = \"none\""),
             ..Needs::default()
@@ -26,8 +26,7 @@ impl SchemeOptions for Config {
     }
 }
 
-/// External mapping scheme. It has its own blocks, to which all host writes go, and takes part in the stages of a
-/// device that [`Hooks::places`] names.
+/// External mapping scheme. It keeps all blocks of data.
 ///
 /// Unlike other policies, a scheme makes no choices that the device could check, but moves data. The checks of the
 /// contract tests and runs with verification detect a scheme that loses data.
@@ -84,16 +83,56 @@ impl fmt::Debug for External {
 }
 
 impl<C: Context + ?Sized> Mapping<C> for External {
-    fn hooks(&self) -> Hooks {
-        Hooks { places: true, ..Hooks::default() }
+    fn look_up(&mut self, cx: &mut C, lpn: Lpn, what: LookUp) -> bool {
+        self.scheme.policy_mut().look_up(cx.as_dyn(), lpn, what)
     }
 
-    fn home(&self, ftl: &Ftl, lpn: Lpn) -> Option<PlaneId> {
-        self.scheme.policy().home(ftl, lpn)
+    fn changed(&mut self, cx: &mut C, lpn: Lpn, change: Change) {
+        self.scheme.policy_mut().changed(cx.as_dyn(), lpn, change);
     }
 
-    fn target(&self, ftl: &Ftl, lpn: Lpn, number: Option<u32>) -> Option<Ppn> {
-        self.scheme.policy().target(ftl, lpn, number)
+    fn place(&mut self, cx: &mut C, id: TransactionId) {
+        self.scheme.policy_mut().place(cx.as_dyn(), id);
+    }
+
+    fn target(&self, ftl: &Ftl, of: Program) -> Target {
+        self.scheme.policy().target(ftl, of)
+    }
+
+    fn bind(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
+        self.scheme.policy_mut().bind(cx.as_dyn(), id)
+    }
+
+    fn ended(&mut self, cx: &mut C, end: Ended) -> bool {
+        self.scheme.policy_mut().ended(cx.as_dyn(), end)
+    }
+
+    fn step(&mut self, cx: &mut C, step: Step) {
+        self.scheme.policy_mut().step(cx.as_dyn(), step);
+    }
+
+    fn make_room(&mut self, cx: &mut C, plane: PlaneId, freed: bool) {
+        self.scheme.policy_mut().make_room(cx.as_dyn(), plane, freed);
+    }
+
+    fn can_go_on(&self, ftl: &Ftl, plane: PlaneId, hand: InHand) -> bool {
+        self.scheme.policy().can_go_on(ftl, plane, hand)
+    }
+
+    fn recover(&mut self, found: &mut dyn Recovering) -> Result<(), String> {
+        self.scheme.policy_mut().recover(found)
+    }
+
+    fn save(&self, _: &mut Writer) -> Result<(), StateError> {
+        Err(not_saved(&self.who))
+    }
+
+    fn load(&mut self, ftl: &mut Ftl, input: &mut Reader, written: &mut [u16]) -> Result<(), StateError> {
+        self.scheme.policy_mut().load(ftl, input, written)
+    }
+
+    fn recount(&self, ftl: &Ftl) -> Result<(), String> {
+        self.scheme.policy().recount(ftl)
     }
 
     fn blocks(&self, ftl: &Ftl, found: &mut dyn FnMut(KeptBlock)) {
@@ -102,65 +141,5 @@ impl<C: Context + ?Sized> Mapping<C> for External {
 
     fn report(&self, ftl: &Ftl) -> SchemeReport {
         self.scheme.policy().report(ftl)
-    }
-
-    fn write_now(&mut self, ftl: &mut Ftl, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {
-        self.scheme.policy_mut().write_now(ftl, lpn, old, contents);
-    }
-
-    fn trimmed_now(&mut self, ftl: &mut Ftl, lpn: Lpn) {
-        self.scheme.policy_mut().trimmed_now(ftl, lpn);
-    }
-
-    fn seal(&mut self, ftl: &mut Ftl, written: &mut Written) {
-        self.scheme.policy_mut().seal(ftl, written);
-    }
-
-    fn save(&self, _: &mut Writer) -> Result<(), StateError> {
-        Err(not_saved(&self.who))
-    }
-
-    fn recount(&self, ftl: &Ftl) -> Result<(), String> {
-        self.scheme.policy().recount(ftl)
-    }
-
-    fn call(&mut self, cx: &mut C, call: Call) {
-        self.scheme.policy_mut().call(cx.as_dyn(), call);
-    }
-
-    fn stop(&mut self, cx: &mut C) {
-        self.scheme.policy_mut().stop(cx.as_dyn());
-    }
-
-    fn place(&mut self, cx: &mut C, id: TransactionId) {
-        self.scheme.policy_mut().place(cx.as_dyn(), id);
-    }
-
-    fn bind_write(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
-        self.scheme.policy_mut().bind_write(cx.as_dyn(), id)
-    }
-
-    fn bind_copies(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
-        self.scheme.policy_mut().bind_copies(cx.as_dyn(), id)
-    }
-
-    fn copy_read(&mut self, cx: &mut C, number: u32) {
-        self.scheme.policy_mut().copy_read(cx.as_dyn(), number);
-    }
-
-    fn write_ended(&mut self, cx: &mut C, lpn: Lpn, start: Ppn) {
-        self.scheme.policy_mut().write_ended(cx.as_dyn(), lpn, start);
-    }
-
-    fn copies_ended(&mut self, cx: &mut C, number: u32, start: Ppn) {
-        self.scheme.policy_mut().copies_ended(cx.as_dyn(), number, start);
-    }
-
-    fn trimmed(&mut self, cx: &mut C, lpn: Lpn) {
-        self.scheme.policy_mut().trimmed(cx.as_dyn(), lpn);
-    }
-
-    fn erased(&mut self, cx: &mut C, plane: PlaneId) {
-        self.scheme.policy_mut().erased(cx.as_dyn(), plane);
     }
 }

@@ -45,8 +45,12 @@ pub struct Needs {
     pub translation: Option<Translation>,
     /// Blocks of the scheme, if each logical block keeps a block, so that the scheme merges blocks.
     pub whole_blocks: Option<WholeBlocks>,
+    /// True if pages of kept blocks may be left out, also the first one, so that a recovery looks at all of them.
+    pub leaves_out_pages: bool,
     /// Reason for which power loss is ruled out, if it is.
     pub no_power_loss: Option<&'static str>,
+    /// Reason for which units of the device itself (trim journal, checkpoint) are ruled out, if they are.
+    pub no_own_units: Option<&'static str>,
     /// Reason for which failures are ruled out, if they are.
     pub no_faults: Option<&'static str>,
     /// Reason for which temperature classes are ruled out, if they are.

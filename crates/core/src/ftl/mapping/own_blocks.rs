@@ -59,8 +59,6 @@ pub struct OwnBlocks {
     busy: bool,
     pending: Fifo,
     gather: Gather,
-    /// Reused memory for the units of a program.
-    lpns: Vec<u32>,
 }
 
 impl OwnBlocks {
@@ -83,7 +81,6 @@ impl OwnBlocks {
             busy: false,
             pending: Fifo::default(),
             gather: Gather::default(),
-            lpns: Vec::new(),
         }
     }
 
@@ -103,18 +100,6 @@ impl OwnBlocks {
         let first = ftl.blocks.first_unit(block).0;
         let newest = (first..first + self.units).find_map(|ppn| ftl.newest_at(Ppn(ppn)));
         newest.is_some_and(|lpn| self.has(lpn))
-    }
-
-    /// Returns `true` if blocks of the device may fail.
-    #[inline]
-    pub fn blocks_may_fail(&self) -> bool {
-        self.may_fail
-    }
-
-    /// Returns `true` if these blocks may fail, which takes free blocks from the others.
-    #[inline]
-    pub fn may_fail(&self) -> bool {
-        self.may_fail && !self.slots.is_empty()
     }
 
     /// Returns the number of free blocks of a plane that are kept for these units.
@@ -269,9 +254,7 @@ impl OwnBlocks {
             if cx.ftl().is_read_only() {
                 return self.gather.forget(cx);
             }
-            let mut merge = Transaction::copying(Kind::MergeWrite, NUMBER, Purpose::Merge);
-            merge.plane = self.plane();
-            cx.queue(merge);
+            cx.queue(Transaction::copying(Kind::MergeWrite, self.plane(), NUMBER, Purpose::Merge));
         }
     }
 
@@ -311,14 +294,8 @@ impl OwnBlocks {
             return None;
         }
         let start = self.begin(cx)?;
-        let mut lpns = std::mem::take(&mut self.lpns);
-        lpns.extend(self.gather.copies().iter().map(|copy| copy.lpn));
-        let position = |lpn: Lpn| lpns.iter().position(|&other| other == lpn.0).unwrap_or_default() as u32;
-        self.gather.bind(cx, |copy| Ppn(start.0 + position(Lpn(copy.lpn))));
-        lpns.clear();
-        self.lpns = lpns;
+        self.gather.bind_from(cx, start);
         cx.ftl().note_program(ProgramCause::Merge, self.gather.copies().len() as u32);
-        cx.ops()[id].ppn = start;
         Some(Bound { class: Class::Gc, plane: self.plane(), ppn: start })
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Operations wait in the order in which the scheme queued them, until a test ends them.
 
-use super::{Bound, Context, Location, Mapping, MappingScheme};
+use super::{Bound, Context, Ended, Location, LookUp, Mapping, MappingScheme, Step};
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
 use crate::ftl::mover::copy::Copy;
@@ -115,22 +115,25 @@ impl Bench {
         let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
         let config: DeviceConfig = crate::config::load("tiny", &options).unwrap();
         let mut ftl = Ftl::new(&config, 1, false, &Default::default()).unwrap();
-        let scheme = ftl.take_scheme();
+        let scheme = ftl.scheme.take().unwrap();
         let (ops, tasks) = (Transactions::default(), Tasks::default());
         Bench { scheme, cx: Stub { ftl, ops, tasks, queued: Vec::new(), erases: Vec::new() }, resumed: Vec::new() }
     }
 
     /// Calls the scheme, then runs all tasks.
     pub(super) fn call<T>(&mut self, call: impl FnOnce(&mut dyn Mapping<Stub>, &mut Stub) -> T) -> T {
-        let result = call(self.scheme.in_time(), &mut self.cx);
+        let result = call(self.scheme.of(), &mut self.cx);
         while let Some(task) = self.cx.tasks.pop() {
             match task {
-                Task::Scheme(call) => self.scheme.in_time().call(&mut self.cx, call),
-                Task::MapProgrammed(page, ppn) => self.scheme.in_time().map_programmed(&mut self.cx, page, ppn),
+                Task::Scheme(call) => self.scheme.of().step(&mut self.cx, Step::Call(call)),
+                Task::MapProgrammed(page, ppn) => {
+                    self.scheme.of().step(&mut self.cx, Step::MapProgrammed(page, ppn));
+                }
                 Task::Translate(mut arrived, _) => {
                     while !arrived.is_empty() {
                         let id = arrived.pop(&mut self.cx.ops);
-                        self.scheme.load_entry(self.cx.ops[id].lpn);
+                        let lpn = self.cx.ops[id].lpn;
+                        self.scheme.of().look_up(&mut self.cx, lpn, LookUp::Arrived);
                         self.resumed.push(id);
                     }
                 }
@@ -140,12 +143,19 @@ impl Bench {
         result
     }
 
+    /// Calls functional mode.
+    pub(super) fn without_time(&mut self, call: impl FnOnce(&mut Ftl)) {
+        std::mem::swap(&mut self.scheme, self.cx.ftl.scheme.insert(Box::new(MappingScheme::Page(super::page::Page))));
+        call(&mut self.cx.ftl);
+        self.scheme = self.cx.ftl.scheme.take().unwrap();
+    }
+
     /// Has a read of `lpn` wait for its map entry.
     pub(super) fn await_entry(&mut self, lpn: u32) -> TransactionId {
         let mut read = Transaction::new(Kind::Translate, Class::HostRead);
         read.lpn = Lpn(lpn);
         let id = self.cx.ops.insert(read);
-        self.call(|scheme, cx| scheme.await_entry(cx, id));
+        self.call(|scheme, cx| scheme.look_up(cx, Lpn(lpn), LookUp::Await(id)));
         id
     }
 
@@ -174,18 +184,18 @@ impl Bench {
             Kind::MapRead => self.end_map_read(id),
             Kind::MergeRead => {
                 let read = self.cx.ops.remove(id);
-                self.call(|scheme, cx| scheme.copy_read(cx, read.logical_block()));
+                self.call(|scheme, cx| scheme.ended(cx, Ended::CopyRead(read.logical_block())));
                 read.ppn
             }
             Kind::MapWrite => {
-                let bound = self.bind(|scheme, cx| scheme.bind_map_write(cx, id));
-                self.call(|scheme, cx| scheme.map_write_ended(cx, id));
+                let bound = self.bind(id);
+                self.call(|scheme, cx| scheme.ended(cx, Ended::MapWrite(id)));
                 bound.ppn
             }
             Kind::MergeWrite => {
-                let bound = self.bind(|scheme, cx| scheme.bind_copies(cx, id));
+                let bound = self.bind(id);
                 let number = self.cx.ops.remove(id).logical_block();
-                self.call(|scheme, cx| scheme.copies_ended(cx, number, bound.ppn));
+                self.call(|scheme, cx| scheme.ended(cx, Ended::Copies(number, bound.ppn)));
                 bound.ppn
             }
             Kind::Write => self.end_write(id),
@@ -203,24 +213,25 @@ impl Bench {
         ended
     }
 
-    fn bind(&mut self, bind: impl FnOnce(&mut dyn Mapping<Stub>, &mut Stub) -> Option<Bound>) -> Bound {
-        self.call(bind).expect("there is room, and something to program")
+    fn bind(&mut self, id: TransactionId) -> Bound {
+        let bound = self.call(|scheme, cx| scheme.bind(cx, id)).expect("there is room, and something to program");
+        if self.cx.ops[id].kind != Kind::Write {
+            self.cx.ops[id].ppn = bound.ppn;
+        }
+        bound
     }
 
     fn end_map_read(&mut self, id: TransactionId) -> Ppn {
         let ppn = self.cx.ops[id].ppn;
         self.call(|scheme, cx| {
-            scheme.map_read_started(cx, id);
-            if let Some((arrived, then)) = scheme.map_read_ended(cx, id) {
-                cx.tasks.push(Task::Translate(arrived, TransactionId::NONE));
-                cx.tasks.push(Task::Scheme(then));
-            }
+            cx.ftl.note_map_read(&cx.ops[id]);
+            scheme.ended(cx, Ended::MapRead(id))
         });
         ppn
     }
 
     fn end_write(&mut self, first: TransactionId) -> Ppn {
-        let Bound { ppn, .. } = self.bind(|scheme, cx| scheme.bind_write(cx, first));
+        let Bound { ppn, .. } = self.bind(first);
         let lpn = self.cx.ops[first].lpn;
         let mut id = first;
         while id.is_some() {
@@ -232,7 +243,7 @@ impl Bench {
             }
             id = write.next;
         }
-        self.call(|scheme, cx| scheme.write_ended(cx, lpn, ppn));
+        self.call(|scheme, cx| scheme.ended(cx, Ended::Writes(lpn, ppn)));
         ppn
     }
 }

@@ -4,7 +4,6 @@
 use crate::ftl::Ftl;
 use crate::ftl::mapping::{Context, Location, MergeDefect, PADDING};
 use crate::ftl::mover::copy::Copy;
-use crate::metrics::counters::{CopyCause, ReadCause};
 use crate::sim::id::{BlockId, Lpn, Ppn, TransactionId};
 use crate::work::{Kind, Purpose, Transaction, Transactions};
 
@@ -41,8 +40,8 @@ impl Gather {
             cx.enqueue(self.open);
         }
         let ftl = cx.ftl();
-        let mut read = Transaction::copying(Kind::MergeRead, number, purpose);
-        (read.plane, read.ppn) = (ftl.blocks.plane_of(block), from);
+        let mut read = Transaction::copying(Kind::MergeRead, ftl.blocks.plane_of(block), number, purpose);
+        read.ppn = from;
         read.units = ftl.shape().pages_per_unit as u16;
         self.open = cx.ops().insert(read);
         self.reads += 1;
@@ -70,12 +69,22 @@ impl Gather {
             copy.to = place_of(copy);
             if ftl.blocks.is_valid(copy.from) && ftl.map.owner(copy.to) == PADDING {
                 ftl.map.set_owner(copy.to, copy.lpn);
+                if ftl.media.is_some() {
+                    begin_copy(cx, copy);
+                }
                 return true;
             }
             let block = ftl.blocks.block_of(copy.from);
             cx.release(block);
             false
         });
+    }
+
+    /// Binds the copies to the units from `start` on, in the order in which they were added. Does the rest of
+    /// [`Gather::bind`].
+    pub fn bind_from(&mut self, cx: &mut (impl Context + ?Sized), start: Ppn) {
+        (start.0..).zip(&mut self.copies).for_each(|(ppn, copy)| copy.to = Ppn(ppn));
+        self.bind(cx, |copy| copy.to);
     }
 
     /// Returns the copies of the program.
@@ -98,6 +107,16 @@ impl Gather {
     }
 }
 
+/// Notes the source of a copy, whose contents are verified.
+#[cold]
+fn begin_copy(cx: &mut (impl Context + ?Sized), copy: &Copy) {
+    let (ftl, ops) = cx.ftl_and_ops();
+    let from = ftl.source_of(ops, copy.to).unwrap_or(copy.from);
+    if let Some(media) = &mut cx.ftl().media {
+        media.begin_copy(from, copy.to);
+    }
+}
+
 impl Ftl {
     /// Returns the address of the newest version of a unit that is in flash.
     pub fn newest_in_flash(&self, ops: &Transactions, lpn: Lpn) -> Option<Ppn> {
@@ -113,8 +132,7 @@ impl Ftl {
         }
     }
 
-    /// Returns the address from which a mapping scheme copies the unit at `to`, if the unit was neither overwritten nor
-    /// trimmed since the copy was bound.
+    /// Returns the address from which a mapping scheme copies the unit at `to`, when it has just bound the copy.
     pub fn source_of(&self, ops: &Transactions, to: Ppn) -> Option<Ppn> {
         let from = self.newest_in_flash(ops, Lpn(self.map.owner(to)))?;
         let is_old = self.merge_defect == Some(MergeDefect::OldCopy);
@@ -127,19 +145,5 @@ impl Ftl {
         let blocks = (0..self.blocks.all().len() as u32).map(BlockId);
         let mut places = blocks.map(|block| Ppn(self.blocks.first_unit(block).0 + offset));
         places.find(|&place| place != from && place != to && self.map.owner(place) == self.map.owner(to))
-    }
-
-    /// Copies a unit to an address that has been programmed with it, without time. `last_page` is the page that was
-    /// read last; any other page counts as a read.
-    pub fn copy_now(&mut self, from: Ppn, to: Ppn, last_page: &mut u32) {
-        let page = self.shape().units_per_page.divide(from.0);
-        if std::mem::replace(last_page, page) != page {
-            self.note_read(ReadCause::Merge, self.shape().pages_per_unit);
-        }
-        if let Some(media) = &mut self.media {
-            media.copy(from, to);
-        }
-        self.copy_loss(from, to);
-        self.end_copy(&Copy { lpn: self.map.owner(from), from, to }, CopyCause::Merge);
     }
 }

@@ -28,6 +28,7 @@ use crate::config::advanced::Waste;
 use crate::config::cells::{BlockSize, CellMode};
 use crate::config::{DeviceConfig, GcScope};
 use crate::external::{Externals, Fault};
+use crate::metrics::counters::CopyCause;
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::sim::memory::{Divider, zeroed_words};
 use crate::work::Purpose;
@@ -337,7 +338,8 @@ impl Space {
     /// Takes a free block for a logical block. The caller has made sure that there is one.
     pub fn open_logical(&mut self, plane: PlaneId) -> BlockId {
         let block = self.take_free_block(plane, Role::Data, 0);
-        self.blocks[block.index()].state = BlockState::Logical;
+        let opened = &mut self.blocks[block.index()];
+        (opened.state, opened.moved_for) = (BlockState::Logical, CopyCause::Merge);
         block
     }
 
@@ -487,6 +489,19 @@ impl Space {
         self.awaiting_erase.get(&id.0).copied().unwrap_or_default()
     }
 
+    /// Returns `true` if the mapping scheme keeps a block: it holds translation pages, or the scheme has opened it.
+    #[inline]
+    pub fn is_kept(&self, id: BlockId) -> bool {
+        let Block { role, moved_for, .. } = self.blocks[id.index()];
+        role == Role::Map || moved_for == CopyCause::Merge
+    }
+
+    /// Returns the blocks that the mapping scheme has opened and not given up.
+    pub fn logical(&self) -> impl Iterator<Item = BlockId> + '_ {
+        let blocks = (0..self.blocks.len() as u32).map(BlockId);
+        blocks.filter(|&block| self.block(block).state == BlockState::Logical)
+    }
+
     /// Returns the blocks that await their erase.
     pub fn awaiting_erase(&self) -> impl Iterator<Item = BlockId> + '_ {
         self.awaiting_erase.keys().copied().map(BlockId)
@@ -575,7 +590,9 @@ impl Space {
         self.count_erases();
         let is_closed = state == BlockState::Closed;
         for &id in closed {
-            self.blocks[id.index()].state = if is_closed { BlockState::Open } else { state };
+            let block = &mut self.blocks[id.index()];
+            block.state = if is_closed { BlockState::Open } else { state };
+            block.moved_for = if is_closed { block.moved_for } else { CopyCause::Merge };
         }
         for plane in 0..self.planes.len() as u32 {
             let per_plane = self.blocks_per_plane.divisor();

@@ -2,6 +2,7 @@
 //! the valid units, which follow from the map.
 
 use super::{Block, BlockState, Frontier, FrontierId, RESERVE, Region, Role, Space};
+use crate::metrics::counters::CopyCause;
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::state::{Reader, StateError, Writer};
 
@@ -88,7 +89,9 @@ impl Space {
             };
             let failed = is_kept || matches!(known, BlockState::Failed | BlockState::Bad);
             let role = if state & MAP != 0 { Role::Map } else { Role::Data };
-            *block = Block { state: *known, role, failed, ..Block::default() };
+            let is_logical = *known == BlockState::Logical;
+            let moved_for = if is_logical { CopyCause::Merge } else { CopyCause::default() };
+            *block = Block { state: *known, role, failed, moved_for, ..Block::default() };
             block.erases = input.below(MAX_ERASES, "erase")?;
             if block.failed && !fails {
                 return Err(input.damaged("a failed block in a device without faults"));
@@ -236,10 +239,5 @@ impl Space {
     /// Returns `true` if a block belongs to a logical block.
     pub(in crate::ftl) fn is_logical(&self, block: BlockId) -> bool {
         self.blocks.get(block.index()).is_some_and(|block| block.state == BlockState::Logical)
-    }
-
-    /// Returns the number of blocks that belong to logical blocks.
-    pub(in crate::ftl) fn logical_count(&self) -> usize {
-        self.blocks.iter().filter(|block| block.state == BlockState::Logical).count()
     }
 }

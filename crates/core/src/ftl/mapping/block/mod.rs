@@ -5,7 +5,6 @@
 //! have an *old* one, from which the rest is copied.
 
 mod map;
-mod now;
 mod programs;
 mod recovery;
 #[cfg(test)]
@@ -15,17 +14,18 @@ use std::collections::VecDeque;
 
 use super::own_blocks::{self, OwnBlocks};
 use super::{
-    Bound, Context, FoundBlock, FoundMerge, Hooks, KeptBlock, Location, Mapping, Needs, SchemeOptions,
-    SchemeReport, WholeBlocks,
-    Written, check_places,
+    Bound, Change, Context, Ended, KeptBlock, Mapping, Needs, Program, Recovering, SchemeOptions,
+    SchemeReport, Step, Target, WholeBlocks, check_places,
 };
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
+use crate::has_whole_map;
 use crate::policy::Policy;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::sim::table::Table;
 use crate::state::{Reader, StateError, Writer};
-use crate::work::Call;
+use crate::work::{Call, Kind};
+use map::NOWHERE;
 pub use map::{BlockMap, LogicalBlock};
 use programs::{BYTES_OF_LOGICAL_BLOCK, Job, call};
 
@@ -46,6 +46,8 @@ impl SchemeOptions for BlockConfig {
                 "with block mapping the address determines the block of a unit; choose temperature = \"none\", or \
                  mapping.scheme = \"page\" or \"dftl\"",
             ),
+            // A block that takes the place of a failed one leaves out pages.
+            leaves_out_pages: device.faults.is_some(),
             ..Needs::default()
         }
     }
@@ -125,24 +127,93 @@ impl Policy for Block {
 }
 
 impl<C: Context + ?Sized> Mapping<C> for Block {
-    fn hooks(&self) -> Hooks {
-        // A block that takes the place of a failed one leaves out pages.
-        Hooks { places: true, gaps: self.own.blocks_may_fail(), ..Hooks::default() }
-    }
+    has_whole_map!();
 
-    fn home(&self, ftl: &Ftl, lpn: Lpn) -> Option<PlaneId> {
-        (!self.own.has(lpn)).then(|| block_home(ftl, self.map.split(lpn).0))
-    }
-
-    fn target(&self, ftl: &Ftl, lpn: Lpn, number: Option<u32>) -> Option<Ppn> {
-        if number.map_or_else(|| self.own.has(lpn), |number| number == own_blocks::NUMBER) {
-            return self.own.target(ftl);
+    fn changed(&mut self, cx: &mut C, lpn: Lpn, change: Change) {
+        if change == Change::Trimmed && !cx.ftl().is_read_only() {
+            let (number, _) = self.map.split(lpn);
+            self.step_block(cx, number);
+            let plane = block_home(cx.ftl(), number);
+            cx.tasks().push(call(step::FREE_BLOCKS, plane.0));
         }
-        let number = number.unwrap_or_else(|| self.map.split(lpn).0);
+    }
+
+    fn place(&mut self, cx: &mut C, id: TransactionId) {
+        if self.own.has(cx.ops()[id].lpn) {
+            self.own.place(cx, id);
+        } else {
+            let number = self.await_offset(cx, id);
+            self.step_block(cx, number);
+        }
+    }
+
+    fn target(&self, ftl: &Ftl, of: Program) -> Target {
+        let number = match of {
+            Program::Write(lpn) if self.own.has(lpn) => own_blocks::NUMBER,
+            Program::Write(lpn) => self.map.split(lpn).0,
+            Program::Copies(number) => number,
+        };
+        if number == own_blocks::NUMBER {
+            return Target { plane: None, place: self.own.target(ftl).into() };
+        }
         let LogicalBlock { current, next, .. } = self.map.logical[number as usize];
         let replaced = &self.jobs[number].replaced;
         let next = if replaced.is_active() { replaced.next } else { next };
-        Some(Ppn(ftl.blocks.first_unit(BlockId(current)).0 + next))
+        let at = (current != NOWHERE).then(|| Ppn(ftl.blocks.first_unit(BlockId(current)).0 + next));
+        Target { plane: Some(block_home(ftl, number)), place: at.into() }
+    }
+
+    fn bind(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
+        let program = cx.ops()[id];
+        match program.kind {
+            Kind::Write if self.own.has(program.lpn) => self.own.bind_write(cx, id),
+            Kind::Write => Some(self.bind_with_others(cx, id)),
+            _ if program.logical_block() == own_blocks::NUMBER => self.own.bind_copies(cx, id),
+            _ => self.bind_copies(cx, id),
+        }
+    }
+
+    fn ended(&mut self, cx: &mut C, end: Ended) -> bool {
+        match end {
+            Ended::CopyRead(own_blocks::NUMBER) => self.own.copy_read(cx),
+            Ended::CopyRead(number) => self.finish_read(cx, number),
+            Ended::Writes(lpn, start) if self.own.has(lpn) => self.own.program_ended(cx, start),
+            Ended::Writes(lpn, start) => self.finish_in_block(cx, self.map.split(lpn).0, start),
+            Ended::Copies(own_blocks::NUMBER, start) => self.own.program_ended(cx, start),
+            Ended::Copies(number, start) => self.finish_in_block(cx, number, start),
+            Ended::ProgramFailed(writes, number, _) => return self.program_failed(cx, writes, number),
+            Ended::Erase(plane) | Ended::EraseFailed(plane) => {
+                self.erase_ended(cx, plane, matches!(end, Ended::EraseFailed(_)))
+            }
+            Ended::MapRead(_) | Ended::MapWrite(_) | Ended::MapWriteFailed(_) => {
+                unreachable!("the whole map is in memory")
+            }
+        }
+        true
+    }
+
+    fn step(&mut self, cx: &mut C, step: Step) {
+        match step {
+            Step::ReadOnly => self.refuse_writes(cx),
+            Step::Call(_) if cx.ftl().is_read_only() => {}
+            Step::Call(Call { step: step::GO_ON, number, .. }) => self.step_block(cx, number),
+            Step::Call(Call { step: step::GIVE_BLOCKS, number, .. }) => self.give_blocks(cx, PlaneId(number)),
+            Step::Call(Call { number, .. }) => self.free_blocks(cx, PlaneId(number)),
+            Step::MapProgrammed(..) | Step::Collected(_) | Step::Seal => {}
+        }
+    }
+
+    fn recover(&mut self, recovery: &mut dyn Recovering) -> Result<(), String> {
+        while let Some(merge) = {
+            let found = recovery.found();
+            self.merge_unfit(recovery.ftl(), &found)
+        } {
+            if !recovery.merge(&merge)? {
+                break;
+            }
+        }
+        let found = recovery.keep();
+        self.adopt_blocks(recovery.ftl(), &found)
     }
 
     fn blocks(&self, ftl: &Ftl, found: &mut dyn FnMut(KeptBlock)) {
@@ -150,37 +221,15 @@ impl<C: Context + ?Sized> Mapping<C> for Block {
         self.blocks_of_map(ftl, found);
     }
 
-    fn report(&self, ftl: &Ftl) -> SchemeReport {
-        let group = ftl.shape().units_per_program;
+    fn report(&self, _: &Ftl) -> SchemeReport {
         let logical = (0..self.map.logical.len() as u32).filter(|&number| self.jobs[number].replaced.is_active());
         SchemeReport {
             unwritten: self.map.unwritten,
             dropped: self.map.dropped,
             replacing: logical.count() as u32 + u32::from(self.own.is_replacing()),
             merging: self.merges_in_progress(),
-            begun: self.map.logical.iter().filter(|logical| !logical.next.is_multiple_of(group)).count() as u32,
             ..SchemeReport::default()
         }
-    }
-
-    fn merge_found(&self, ftl: &Ftl, found: &[FoundBlock]) -> Option<FoundMerge> {
-        self.merge_unfit(ftl, found)
-    }
-
-    fn adopt_found(&mut self, ftl: &mut Ftl, found: &[FoundBlock]) -> Result<(), String> {
-        self.adopt_blocks(ftl, found)
-    }
-
-    fn write_now(&mut self, ftl: &mut Ftl, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {
-        self.place_in_block(ftl, lpn, old, contents);
-    }
-
-    fn trimmed_now(&mut self, ftl: &mut Ftl, lpn: Lpn) {
-        self.drop_old_now(ftl, self.map.split(lpn).0);
-    }
-
-    fn seal(&mut self, ftl: &mut Ftl, _: &mut Written) {
-        self.seal_blocks(ftl);
     }
 
     fn save(&self, out: &mut Writer) -> Result<(), StateError> {
@@ -200,7 +249,7 @@ impl<C: Context + ?Sized> Mapping<C> for Block {
         };
         self.map.load(input, ftl.shape().units_per_program, home, &mut take)?;
         self.own.load(input, &mut take)?;
-        if taken.iter().filter(|taken| **taken).count() != ftl.blocks.logical_count() {
+        if taken.iter().filter(|taken| **taken).count() != ftl.blocks.logical().count() {
             return Err(input.damaged("a block that belongs to no logical block"));
         }
         let has_none = |plane| self.free_beyond_spare(ftl, plane) == 0;
@@ -215,115 +264,4 @@ impl<C: Context + ?Sized> Mapping<C> for Block {
         self.recount_blocks(ftl)
     }
 
-    fn call(&mut self, cx: &mut C, call: Call) {
-        if cx.ftl().is_read_only() {
-            return;
-        }
-        match call.step {
-            step::GO_ON => self.step_block(cx, call.number),
-            step::GIVE_BLOCKS => self.give_blocks(cx, PlaneId(call.number)),
-            _ => self.free_blocks(cx, PlaneId(call.number)),
-        }
-    }
-
-    fn stop(&mut self, cx: &mut C) {
-        self.refuse_writes(cx);
-    }
-
-    fn place(&mut self, cx: &mut C, id: TransactionId) {
-        if self.own.has(cx.ops()[id].lpn) {
-            return self.own.place(cx, id);
-        }
-        let number = self.await_offset(cx, id);
-        self.step_block(cx, number);
-    }
-
-    fn bind_write(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
-        if self.own.has(cx.ops()[id].lpn) {
-            return self.own.bind_write(cx, id);
-        }
-        Some(self.bind_with_others(cx, id))
-    }
-
-    fn bind_copies(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
-        let merge = cx.ops()[id];
-        let number = merge.logical_block();
-        if number == own_blocks::NUMBER {
-            return self.own.bind_copies(cx, id);
-        }
-        if cx.ftl().is_read_only() {
-            self.job(number).gather.forget(cx);
-            cx.ops().remove(id);
-            return None;
-        }
-        let bound = if self.job(number).replaced.is_active() {
-            self.bind_moved(cx, number, merge.class)
-        } else {
-            self.bind_program(cx, number, &[], merge.class)
-        };
-        cx.ops()[id].ppn = bound.ppn;
-        Some(bound)
-    }
-
-    fn copy_read(&mut self, cx: &mut C, number: u32) {
-        match number {
-            own_blocks::NUMBER => self.own.copy_read(cx),
-            _ => self.finish_read(cx, number),
-        }
-    }
-
-    fn write_ended(&mut self, cx: &mut C, lpn: Lpn, start: Ppn) {
-        if self.own.has(lpn) {
-            self.own.program_ended(cx, start)
-        } else {
-            self.finish_in_block(cx, self.map.split(lpn).0, start)
-        }
-    }
-
-    fn copies_ended(&mut self, cx: &mut C, number: u32, start: Ppn) {
-        match number {
-            own_blocks::NUMBER => self.own.program_ended(cx, start),
-            _ => self.finish_in_block(cx, number, start),
-        }
-    }
-
-    fn program_failed(&mut self, cx: &mut C, writes: &[TransactionId], number: Option<u32>, _: Ppn) -> bool {
-        if number == Some(own_blocks::NUMBER) || writes.iter().any(|&id| self.own.has(cx.ops()[id].lpn)) {
-            return self.own.replace(cx, writes);
-        }
-        let of_write = |id: &TransactionId| self.map.split(cx.ops()[*id].lpn).0;
-        let number = number.or_else(|| writes.first().map(of_write));
-        number.is_some_and(|number| self.replace_current(cx, number, writes))
-    }
-
-    fn trimmed(&mut self, cx: &mut C, lpn: Lpn) {
-        let (number, _) = self.map.split(lpn);
-        if cx.ftl().is_read_only() {
-            return;
-        }
-        self.step_block(cx, number);
-        let plane = block_home(cx.ftl(), number);
-        cx.tasks().push(call(step::FREE_BLOCKS, plane.0));
-    }
-
-    fn erased(&mut self, cx: &mut C, plane: PlaneId) {
-        if self.own.erased(cx, plane) {
-            return;
-        }
-        self.awaiting_erase[plane] -= 1;
-        self.own.wake(cx);
-        if !cx.ftl().is_read_only() {
-            self.give_blocks(cx, plane);
-        }
-    }
-
-    fn erase_failed(&mut self, cx: &mut C, plane: PlaneId) {
-        if self.own.erase_failed(cx, plane) {
-            return;
-        }
-        self.awaiting_erase[plane] -= 1;
-        if !cx.ftl().is_read_only() {
-            self.free_blocks(cx, plane);
-        }
-    }
 }

@@ -4,6 +4,7 @@
 use super::map::{LogicalBlock, NOWHERE};
 use super::{Block, block_home, step};
 use crate::ftl::Ftl;
+use crate::ftl::mapping::own_blocks;
 use crate::ftl::mapping::replacement::Replacement;
 use crate::ftl::mapping::{Bound, Context, KeptBlock, PADDING};
 use crate::ftl::mover::Gather;
@@ -32,6 +33,42 @@ pub(super) struct Job {
 }
 
 impl Block {
+    pub(super) fn logical(&mut self, number: u32) -> &mut LogicalBlock {
+        &mut self.map.logical[number as usize]
+    }
+
+    /// Returns the address of an offset in the old block of a logical block, if that unit is valid.
+    pub(super) fn old_place(&mut self, ftl: &mut Ftl, number: u32, offset: u32) -> Option<Ppn> {
+        let LogicalBlock { old, .. } = *self.logical(number);
+        let ppn = (old != NOWHERE).then(|| Ppn(ftl.blocks.first_unit(BlockId(old)).0 + offset))?;
+        ftl.blocks.is_valid(ppn).then_some(ppn)
+    }
+
+    /// Gives a logical block a free block as its current one. Units that are left unwritten become padding.
+    pub(super) fn renew_block(&mut self, ftl: &mut Ftl, number: u32, plane: PlaneId) {
+        let LogicalBlock { current, next, .. } = *self.logical(number);
+        if current != NOWHERE {
+            let first = ftl.blocks.first_unit(BlockId(current)).0;
+            (first + next..first + ftl.blocks.data_units()).for_each(|unit| ftl.map.set_owner(Ppn(unit), PADDING));
+        }
+        let block = ftl.blocks.open_logical(plane);
+        self.map.renew(number, block, plane);
+    }
+
+    /// Removes the old block of a logical block and returns it for its erase, if it holds no valid units.
+    pub(super) fn take_old(&mut self, ftl: &mut Ftl, number: u32) -> Option<BlockId> {
+        let old = BlockId(self.logical(number).old);
+        if old.0 == NOWHERE || ftl.blocks.block(old).valid > 0 {
+            return None;
+        }
+        let logical = self.logical(number);
+        logical.old = NOWHERE;
+        let kind = logical.merge();
+        ftl.counters.merges[kind as usize] += 1;
+        ftl.blocks.await_erase_for(old, Purpose::Merge);
+        Some(old)
+    }
+
     pub(super) fn job(&mut self, number: u32) -> &mut Job {
         &mut self.jobs[number]
     }
@@ -272,9 +309,8 @@ impl Block {
     }
 
     fn queue_copies(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
-        let mut merge = Transaction::copying(Kind::MergeWrite, number, Purpose::Merge);
-        merge.plane = block_home(cx.ftl(), number);
-        cx.queue(merge);
+        let plane = block_home(cx.ftl(), number);
+        cx.queue(Transaction::copying(Kind::MergeWrite, plane, number, Purpose::Merge));
     }
 
     /// Binds a write together with the other writes and the copies of its program.
@@ -341,6 +377,54 @@ impl Block {
         cx.tasks().push(call(step::FREE_BLOCKS, plane.0));
     }
 
+    /// Binds a program of copies.
+    pub(super) fn bind_copies(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) -> Option<Bound> {
+        let merge = cx.ops()[id];
+        let number = merge.logical_block();
+        if cx.ftl().is_read_only() {
+            self.job(number).gather.forget(cx);
+            cx.ops().remove(id);
+            return None;
+        }
+        Some(if self.job(number).replaced.is_active() {
+            self.bind_moved(cx, number, merge.class)
+        } else {
+            self.bind_program(cx, number, &[], merge.class)
+        })
+    }
+
+    /// Handles a failed program of writes, or of copies alone with their `number`. Returns `false` if no block can take
+    /// the place of the failed one.
+    pub(super) fn program_failed(
+        &mut self,
+        cx: &mut (impl Context + ?Sized),
+        writes: &[TransactionId],
+        number: Option<u32>,
+    ) -> bool {
+        if number == Some(own_blocks::NUMBER) || writes.iter().any(|&id| self.own.has(cx.ops()[id].lpn)) {
+            return self.own.replace(cx, writes);
+        }
+        let of_write = |id: &TransactionId| self.map.split(cx.ops()[*id].lpn).0;
+        let number = number.or_else(|| writes.first().map(of_write));
+        number.is_some_and(|number| self.replace_current(cx, number, writes))
+    }
+
+    /// Handles the end of an erase in a plane.
+    pub(super) fn erase_ended(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId, failed: bool) {
+        if if failed { self.own.erase_failed(cx, plane) } else { self.own.erased(cx, plane) } {
+            return;
+        }
+        self.awaiting_erase[plane] -= 1;
+        if !failed {
+            self.own.wake(cx);
+        }
+        match (cx.ftl().is_read_only(), failed) {
+            (true, _) => {}
+            (false, true) => self.free_blocks(cx, plane),
+            (false, false) => self.give_blocks(cx, plane),
+        }
+    }
+
     /// Has a free block take the place of the block of a failed program. Its writes wait for their offsets again,
     /// before all others. Returns `false` if no block is free or the device is read-only.
     pub(super) fn replace_current(
@@ -377,7 +461,8 @@ impl Block {
         let LogicalBlock { current, next, .. } = *self.logical(number);
         let (job, unwritten) = (&mut self.jobs[number], &mut self.map.unwritten);
         job.busy = true;
-        if job.replaced.read_next_program(cx, (number, Purpose::Merge), (BlockId(current), next), &mut job.gather, unwritten) {
+        let purpose = (number, Purpose::Merge);
+        if job.replaced.read_next_program(cx, purpose, (BlockId(current), next), &mut job.gather, unwritten) {
             self.rest(cx, number);
         }
     }
@@ -402,6 +487,28 @@ impl Block {
                 cx.refuse_write(id);
             }
         }
+    }
+
+    /// Test hook: checks that each valid unit is at its offset in a block of its logical block.
+    pub(super) fn recount_blocks(&self, ftl: &Ftl) -> Result<(), String> {
+        let map = &self.map;
+        for (number, logical) in map.logical.iter().enumerate() {
+            for (block, end) in [(logical.current, logical.next), (logical.old, map.units())] {
+                if block == NOWHERE {
+                    continue;
+                }
+                let first = ftl.blocks.first_unit(BlockId(block)).0;
+                for offset in 0..map.units() {
+                    let ppn = Ppn(first + offset);
+                    let lpn = ftl.map.owner(ppn);
+                    let own = map.split(Lpn(lpn)) == (number as u32, offset) && offset < end;
+                    if ftl.blocks.is_valid(ppn) && !own {
+                        return Err(format!("logical block {number}: unit {lpn} is at offset {offset}"));
+                    }
+                }
+            }
+        }
+        self.own.recount(ftl)
     }
 }
 

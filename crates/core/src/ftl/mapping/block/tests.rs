@@ -1,5 +1,5 @@
 use crate::ftl::mapping::stub::Bench;
-use crate::ftl::mapping::{Location, PADDING};
+use crate::ftl::mapping::{Location, PADDING, Place, Program};
 use crate::metrics::counters::MergeKind;
 use crate::sim::id::{Lpn, Ppn};
 use crate::work::Kind;
@@ -23,7 +23,7 @@ fn write(bench: &mut Bench, lpns: impl IntoIterator<Item = u32>) -> Vec<(Kind, u
 
 /// Returns the owners of all programmed addresses in the current block of logical block 0.
 fn owners(bench: &Bench) -> Vec<u32> {
-    let end = bench.scheme.target(&bench.cx.ftl, Lpn(0), Some(0)).unwrap();
+    let Place::At(end) = bench.scheme.target(&bench.cx.ftl, Program::Copies(0)).place else { panic!("no block") };
     let first = end.0 - bench.cx.ftl.blocks.offset_in_block(Ppn(end.0 - 1)) - 1;
     (first..end.0).map(|ppn| bench.cx.ftl.map.owner(Ppn(ppn))).collect()
 }

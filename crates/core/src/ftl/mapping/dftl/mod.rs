@@ -12,7 +12,10 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use super::{Bound, Context, Hooks, Mapping, Needs, SchemeOptions, SchemeReport, TRANSLATION, Translation, Written};
+use super::{
+    Bound, Change, Context, Ended, KeptBlock, Location, LookUp, Mapping, Needs, Program, Recovering, SchemeOptions,
+    SchemeReport, Step, TRANSLATION, Target, Translation, page,
+};
 use crate::config::DeviceConfig;
 use crate::config::cells::CellMode;
 use crate::config::units::Bytes;
@@ -179,29 +182,99 @@ impl Policy for Dftl {
 }
 
 impl<C: Context + ?Sized> Mapping<C> for Dftl {
-    fn hooks(&self) -> Hooks {
-        Hooks { entries: true, ..Hooks::default() }
+    fn look_up(&mut self, cx: &mut C, lpn: Lpn, what: LookUp) -> bool {
+        match what {
+            LookUp::Read if matches!(cx.ftl().map.get(lpn), Location::Slot(_)) => true,
+            LookUp::Read | LookUp::Write => {
+                let hit = self.state.cmt.touch(lpn);
+                cx.ftl().counters.map.hits += u64::from(hit);
+                hit
+            }
+            LookUp::Await(id) => {
+                cx.ftl().counters.map.misses += 1;
+                self.seek(cx, id, false);
+                false
+            }
+            LookUp::Arrived => {
+                self.state.cmt.load(lpn);
+                true
+            }
+        }
     }
 
-    fn use_entry(&mut self, lpn: Lpn) -> bool {
-        self.state.cmt.touch(lpn)
+    fn changed(&mut self, cx: &mut C, lpn: Lpn, change: Change) {
+        match change {
+            Change::Trimmed => {}
+            _ if !cx.has_time() => {
+                if lpn.0 < cx.ftl().host_units {
+                    self.state.note_changed(lpn);
+                }
+            }
+            Change::Entry => self.entry_changed(cx, lpn),
+            Change::Moved(from) => self.entry_moved(cx, lpn, from),
+        }
     }
 
-    fn load_entry(&mut self, lpn: Lpn) {
-        self.state.cmt.load(lpn);
+    fn place(&mut self, _: &mut C, _: TransactionId) {}
+
+    fn target(&self, ftl: &Ftl, of: Program) -> Target {
+        Mapping::<C>::target(&page::Page, ftl, of)
     }
 
-    fn map_in_hand(&self, ftl: &Ftl, plane: PlaneId) -> InHand {
-        self.jobs[plane].in_hand(ftl)
+    fn bind(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
+        self.start_map_write(cx, id)
     }
 
-    fn change_entry_now(&mut self, lpn: Lpn) {
-        self.state.note_changed(lpn);
+    fn ended(&mut self, cx: &mut C, end: Ended) -> bool {
+        match end {
+            Ended::MapRead(id) => self.finish_map_read(cx, id),
+            Ended::MapWrite(id) => self.finish_map_write(cx, id),
+            Ended::MapWriteFailed(id) => self.write_map_again(cx, id),
+            Ended::Erase(plane) | Ended::EraseFailed(plane) => {
+                let awaiting_erase = &mut self.jobs[plane].awaiting_erase;
+                *awaiting_erase = awaiting_erase.saturating_sub(1);
+            }
+            Ended::CopyRead(_) | Ended::Writes(..) | Ended::Copies(..) | Ended::ProgramFailed(..) => {
+                unreachable!("DFTL keeps no blocks of data")
+            }
+        }
+        true
     }
 
-    fn seal(&mut self, ftl: &mut Ftl, written: &mut Written) {
-        self.write_changed_map(ftl, written);
+    fn step(&mut self, cx: &mut C, step: Step) {
+        match step {
+            Step::Call(Call { step: step::SERVE, .. }) => self.serve_line(cx),
+            Step::Call(Call { step: step::FETCHED, number, .. }) => self.fetched(cx, number),
+            Step::Call(Call { step: step::UPDATED, line, .. }) => self.updated(cx, line),
+            Step::Call(Call { line, number, .. }) => self.ask_updates(cx, line, BlockId(number)),
+            Step::MapProgrammed(page, ppn) => self.page_programmed(cx, page, ppn),
+            Step::Collected(plane) if self.moved[plane].is_empty() => {}
+            Step::Collected(plane) => self.hold_moved(cx, plane),
+            Step::ReadOnly => self.drop_map_updates(cx),
+            Step::Seal => self.write_changed_map(cx),
+        }
     }
+
+    fn make_room(&mut self, cx: &mut C, plane: PlaneId, freed: bool) {
+        if freed {
+            self.unpark_map(cx, plane);
+        }
+        self.reclaim(cx, plane);
+    }
+
+    fn can_go_on(&self, ftl: &Ftl, plane: PlaneId, hand: InHand) -> bool {
+        let (planes, position) = (ftl.shape().planes, ftl.allocation.order().position(plane));
+        let pages = (self.state.pages() + planes - 1 - position) / planes;
+        Mapping::<C>::can_go_on(&page::Page, ftl, plane, hand)
+            && ftl.blocks.is_sure(ftl.blocks.region(plane, Role::Map), self.jobs[plane].in_hand(ftl))
+            && ftl.blocks.holds_map(plane, pages)
+    }
+
+    fn recover(&mut self, found: &mut dyn Recovering) -> Result<(), String> {
+        found.close()
+    }
+
+    fn blocks(&self, _: &Ftl, _: &mut dyn FnMut(KeptBlock)) {}
 
     fn save(&self, out: &mut Writer) -> Result<(), StateError> {
         self.state.save(out)
@@ -224,82 +297,12 @@ impl<C: Context + ?Sized> Mapping<C> for Dftl {
     }
 
     fn report(&self, _: &Ftl) -> SchemeReport {
-        let (begun, outstanding) = (self.state.cmt.loading(), self.describe_pages());
-        SchemeReport { begun, outstanding, ..SchemeReport::default() }
+        let (loading, outstanding) = (self.state.cmt.loading(), self.describe_pages());
+        SchemeReport { loading, outstanding, ..SchemeReport::default() }
     }
 
     fn recount(&self, ftl: &Ftl) -> Result<(), String> {
         self.recount_map(ftl)
     }
 
-    fn call(&mut self, cx: &mut C, call: Call) {
-        match call.step {
-            step::SERVE => self.serve_line(cx),
-            step::FETCHED => self.fetched(cx, call.number),
-            step::UPDATED => self.updated(cx, call.line),
-            _ => self.ask_updates(cx, call.line, BlockId(call.number)),
-        }
-    }
-
-    fn stop(&mut self, cx: &mut C) {
-        self.drop_map_updates(cx);
-    }
-
-    fn await_entry(&mut self, cx: &mut C, id: TransactionId) {
-        cx.ftl().counters.map.misses += 1;
-        self.seek(cx, id, false);
-    }
-
-    fn change_entry(&mut self, cx: &mut C, lpn: Lpn) {
-        self.entry_changed(cx, lpn);
-    }
-
-    fn note_moved(&mut self, cx: &mut C, lpn: Lpn, from: Ppn) {
-        self.entry_moved(cx, lpn, from);
-    }
-
-    fn update_moved(&mut self, cx: &mut C, plane: PlaneId) {
-        if !self.moved[plane].is_empty() {
-            self.hold_moved(cx, plane);
-        }
-    }
-
-    fn map_read_started(&mut self, cx: &mut C, id: TransactionId) {
-        let read = cx.ops()[id];
-        cx.ftl().note_map_read(pages::cause_of(read.first), u32::from(read.units));
-    }
-
-    fn map_read_ended(&mut self, cx: &mut C, id: TransactionId) -> Option<(Fifo, Call)> {
-        self.finish_map_read(cx, id)
-    }
-
-    fn bind_map_write(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
-        self.start_map_write(cx, id)
-    }
-
-    fn map_write_ended(&mut self, cx: &mut C, id: TransactionId) {
-        self.finish_map_write(cx, id);
-    }
-
-    fn map_write_failed(&mut self, cx: &mut C, id: TransactionId) {
-        self.write_map_again(cx, id);
-    }
-
-    fn map_programmed(&mut self, cx: &mut C, page: u32, ppn: Ppn) {
-        self.page_programmed(cx, page, ppn);
-    }
-
-    fn collect_map(&mut self, cx: &mut C, plane: PlaneId) {
-        self.reclaim(cx, plane);
-    }
-
-    fn map_erased(&mut self, _: &mut C, plane: PlaneId) {
-        let awaiting_erase = &mut self.jobs[plane].awaiting_erase;
-        *awaiting_erase = awaiting_erase.saturating_sub(1);
-    }
-
-    fn map_reclaims(&mut self, cx: &mut C, plane: PlaneId) {
-        self.unpark_map(cx, plane);
-        self.reclaim(cx, plane);
-    }
 }

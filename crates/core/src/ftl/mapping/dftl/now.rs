@@ -1,18 +1,24 @@
 //! Translation pages without time: those that functional writes have changed are written at the end. Also has functions
 //! that the timed part shares.
 
+use super::pages::cause_of;
 use super::{Dftl, TRANSLATION};
 use crate::config::cells::BlockSize;
 use crate::ftl::Ftl;
-use crate::ftl::mapping::Written;
+use crate::ftl::mapping::Context;
 use crate::ftl::mover::Walk;
 use crate::ftl::space::{Claim, Role};
 use crate::metrics::counters::{MapCause, ProgramCause, ReadCause};
 use crate::sim::id::{PlaneId, Ppn};
+use crate::work::Transaction;
 
 impl Ftl {
-    /// Counts a read of `pages` flash pages of a translation page.
-    pub(super) fn note_map_read(&mut self, cause: MapCause, pages: u32) {
+    /// Counts a read of flash pages of a translation page.
+    pub fn note_map_read(&mut self, read: &Transaction) {
+        self.count_map_read(cause_of(read.first), u32::from(read.units));
+    }
+
+    fn count_map_read(&mut self, cause: MapCause, pages: u32) {
         self.note_read(ReadCause::Map, pages);
         self.counters.map.reads[cause as usize] += 1;
     }
@@ -48,16 +54,17 @@ impl Dftl {
         (ppn.0..ppn.0 + group).for_each(|unit| ftl.blocks.validate(Ppn(unit)));
     }
 
-    /// Writes the translation pages that functional writes have changed. Calls `written` after each.
-    pub(super) fn write_changed_map(&mut self, ftl: &mut Ftl, written: &mut Written) {
+    /// Writes the translation pages that functional writes have changed.
+    pub(super) fn write_changed_map(&mut self, cx: &mut (impl Context + ?Sized)) {
         for page in 0..self.state.pages() {
             if self.state.take_changed(page) {
+                let ftl = cx.ftl();
                 let plane = ftl.map_home(page);
                 if !ftl.blocks.may_take(ftl.blocks.region(plane, Role::Map), Claim::WRITE) {
                     self.collect_map_now(ftl, plane);
                 }
                 let ppn = self.write_map_now(ftl, page, MapCause::Functional);
-                written(ftl, page, ppn);
+                cx.map_written(page, ppn);
             }
         }
     }
@@ -80,7 +87,7 @@ impl Dftl {
             walk.start(ftl, victim);
             // Writing a page again invalidates it at its old address.
             while let Some(unit) = walk.next_valid(ftl) {
-                ftl.note_map_read(MapCause::MapGc, ftl.blocks.size(Role::Map).program_pages);
+                ftl.count_map_read(MapCause::MapGc, ftl.blocks.size(Role::Map).program_pages);
                 self.write_map_now(ftl, ftl.map.owner(unit) & !TRANSLATION, MapCause::MapGc);
             }
             ftl.blocks.await_erase(victim);

@@ -112,22 +112,19 @@ impl Dftl {
         cx.queue(read);
     }
 
-    pub(super) fn finish_map_read(
-        &mut self,
-        cx: &mut (impl Context + ?Sized),
-        id: TransactionId,
-    ) -> Option<(Fifo, Call)> {
+    /// Ends a read of a translation page. Resumes the operations that have waited for its entries.
+    pub(super) fn finish_map_read(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) {
         let read = cx.ops().remove(id);
         let page = read.map_page();
         cx.release(read.dependency);
         let Page { state, part, .. } = *self.page(page);
         if state == State::Reading {
-            self.program_map(cx, page);
-            return None;
+            return self.program_map(cx, page);
         }
         let is_whole = cx.ftl().blocks.size(Role::Map).program_pages == 1;
         let arrived = self.take_readers(cx, page, Some(part).filter(|_| !is_whole));
-        Some((arrived, fetched(page)))
+        cx.tasks().push(Task::Translate(arrived, TransactionId::NONE));
+        cx.tasks().push(Task::Scheme(fetched(page)));
     }
 
     /// Continues with a page that was fetched, after the operations that waited for its entries were resumed. First
@@ -318,7 +315,6 @@ impl Dftl {
         let cause = self.update_cause(cx, page);
         let free = cx.ftl().blocks.free_blocks(plane, Role::Map);
         let ppn = cx.ftl().bind_map(page, cause);
-        cx.ops()[id].ppn = ppn;
         let batch = self.state.batch;
         let entry = &mut self.pages[page];
         entry.state = State::Programming;

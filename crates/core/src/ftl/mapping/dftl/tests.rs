@@ -1,5 +1,5 @@
-use crate::ftl::mapping::Location;
 use crate::ftl::mapping::stub::Bench;
+use crate::ftl::mapping::{Change, Location, LookUp};
 use crate::sim::id::{Lpn, Ppn};
 use crate::work::Kind;
 
@@ -12,8 +12,10 @@ fn bench(entries: u32) -> (Bench, [Ppn; 2]) {
     let scheme = format!("mapping.scheme={{ dftl = {{ cache = \"{}B\", cached_entry = \"8B\" }} }}", 8 * entries);
     let mut bench = Bench::new(&[&scheme, "capacity.spare=0.3"]);
     let mut places = Vec::new();
-    [0, PER_PAGE].into_iter().for_each(|lpn| bench.scheme.change_entry_now(Lpn(lpn)));
-    bench.scheme.seal(&mut bench.cx.ftl, &mut |_, _, ppn| places.push(ppn));
+    bench.without_time(|ftl| {
+        [0, PER_PAGE].into_iter().for_each(|lpn| ftl.changed_now(Lpn(lpn), Change::Entry));
+        ftl.seal_kept(&mut |_, _, ppn| places.push(ppn));
+    });
     (bench, places.try_into().unwrap())
 }
 
@@ -31,7 +33,8 @@ fn a_missing_page_is_fetched_once_for_all_that_wait() {
     assert_eq!(bench.scheme.report(&bench.cx.ftl).outstanding, "1 translation pages in use, 0 without room");
     assert_eq!(bench.end_all(), [(Kind::MapRead, ppn)]);
     assert_eq!(bench.resumed, waiting);
-    assert!(bench.scheme.use_entry(Lpn(5)) && bench.scheme.use_entry(Lpn(6)) && !bench.scheme.use_entry(Lpn(7)));
+    let mut is_cached = |lpn| bench.call(|scheme, cx| scheme.look_up(cx, Lpn(lpn), LookUp::Write));
+    assert!(is_cached(5) && is_cached(6) && !is_cached(7));
     assert_eq!(bench.scheme.report(&bench.cx.ftl).outstanding, "0 translation pages in use, 0 without room");
 }
 
@@ -47,7 +50,7 @@ fn an_operation_without_a_cache_entry_waits_for_one_that_is_loaded() {
 #[test]
 fn the_eviction_of_a_dirty_entry_writes_its_page_first() {
     let (mut bench, [first, second]) = bench(1);
-    bench.call(|scheme, cx| scheme.change_entry(cx, Lpn(5)));
+    bench.call(|scheme, cx| scheme.changed(cx, Lpn(5), Change::Entry));
     assert_eq!(queued(&bench), [], "the changed entry is in the cache only");
 
     // The page is read as a whole, because the cache does not hold all of it, and written elsewhere.

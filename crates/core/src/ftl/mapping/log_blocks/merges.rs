@@ -7,7 +7,7 @@ use crate::ftl::Ftl;
 use crate::ftl::mapping::{Context, Location, MergeDefect, PADDING, WaitCause, replacement};
 use crate::ftl::space::BlockState;
 use crate::metrics::counters::MergeKind;
-use crate::sim::id::{BlockId, Lpn, Ppn};
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::work::Purpose;
 
 impl<R: Rules> LogBlocks<R> {
@@ -278,6 +278,19 @@ impl<R: Rules> LogBlocks<R> {
     fn give_up(&mut self, cx: &mut (impl Context + ?Sized), set: u32, block: BlockId, kind: Option<MergeKind>) {
         self.set(set).given_up.push((block, kind));
         replacement::give_up(cx, block, purpose_of_merge(kind));
+    }
+
+    /// Continues in the set of a plane after a block has been erased.
+    pub(super) fn erase_ended(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
+        if self.own.erased(cx, plane) {
+            return;
+        }
+        let set = self.layout.set_of_plane(plane);
+        let blocks = &cx.ftl().blocks;
+        self.set(set).given_up.retain(|&(block, _)| blocks.block(block).state == BlockState::AwaitingErase);
+        self.note_free(cx.ftl(), set, 1);
+        self.own.wake(cx);
+        self.serve(cx, set);
     }
 
     /// Returns `true` if each log block of a stream belongs to one logical block.

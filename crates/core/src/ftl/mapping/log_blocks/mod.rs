@@ -8,7 +8,6 @@
 mod failing;
 mod layout;
 mod merges;
-mod now;
 pub mod options;
 mod recovery;
 mod runs;
@@ -21,15 +20,17 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::own_blocks::{self, OwnBlocks};
-use super::{Bound, Context, FoundBlock, FoundMerge, Hooks, KeptBlock, Location, Mapping, SchemeReport, Written};
+use super::{
+    Bound, Change, Context, Ended, KeptBlock, Mapping, Place, Program, Recovering, SchemeReport, Step, Target,
+};
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
 use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::allocation::Order;
-use crate::ftl::space::BlockState;
+use crate::has_whole_map;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::state::{Reader, StateError, Writer};
-use crate::work::{Call, Purpose, Task};
+use crate::work::{Call, Kind, Purpose, Task};
 pub use layout::Layout;
 use options::{Common, FreeBlocks, Reclaim, Stream, StreamKind};
 pub use runs::Runs;
@@ -112,9 +113,6 @@ pub struct LogBlocks<R> {
     writes: Vec<TransactionId>,
     /// Number of units that the host has written.
     clock: u64,
-    /// Unit that was written last without time, and the number of units before it that follow one another.
-    last: u32,
-    run: u32,
     /// Number of writes that were trimmed before they were bound, and never programmed.
     dropped: u64,
     /// Number of units that were skipped in data blocks.
@@ -191,8 +189,6 @@ impl<R: Rules> LogBlocks<R> {
             again: Vec::new(),
             writes: Vec::new(),
             clock: 0,
-            last: NOWHERE,
-            run: 0,
             dropped: 0,
             unwritten: 0,
             own,
@@ -393,17 +389,103 @@ impl<R: Rules> LogBlocks<R> {
 }
 
 impl<R: Rules, C: Context + ?Sized> Mapping<C> for LogBlocks<R> {
-    fn hooks(&self) -> Hooks {
-        Hooks { places: true, gaps: true, ..Hooks::default() }
+    has_whole_map!();
+
+    fn changed(&mut self, cx: &mut C, lpn: Lpn, change: Change) {
+        if change == Change::Trimmed {
+            self.trims.trimmed(lpn);
+            let (number, _) = self.layout.split(lpn);
+            if self.log_of[number as usize] != NOWHERE {
+                cx.tasks().push(call(step::SLOT, self.log_of[number as usize]));
+            }
+            cx.tasks().push(call(step::SET, self.layout.set_of(number)));
+        }
     }
 
-    fn target(&self, ftl: &Ftl, lpn: Lpn, number: Option<u32>) -> Option<Ppn> {
-        if number.map_or_else(|| self.own.has(lpn), |number| number == own_blocks::NUMBER) {
-            return self.own.target(ftl);
+    fn place(&mut self, cx: &mut C, id: TransactionId) {
+        if self.own.has(cx.ops()[id].lpn) { self.own.place(cx, id) } else { self.place_write(cx, id) }
+    }
+
+    fn target(&self, ftl: &Ftl, of: Program) -> Target {
+        let place = match of {
+            Program::Write(lpn) if self.own.has(lpn) => self.own.target(ftl).into(),
+            Program::Write(_) => Place::Unknown,
+            Program::Copies(own_blocks::NUMBER) => self.own.target(ftl).into(),
+            Program::Copies(slot) => {
+                let Slot { replaced, next, .. } = &self.slots[slot as usize];
+                let next = if replaced.is_active() { replaced.next } else { *next };
+                Place::At(Ppn(self.first_unit(ftl, slot) + next))
+            }
+        };
+        Target { plane: None, place }
+    }
+
+    fn bind(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
+        let program = cx.ops()[id];
+        match program.kind {
+            Kind::Write if self.own.has(program.lpn) => self.own.bind_write(cx, id),
+            Kind::Write => Some(self.bind_with_others(cx, id)),
+            _ if program.logical_block() == own_blocks::NUMBER => self.own.bind_copies(cx, id),
+            _ => self.bind_copies(cx, id),
         }
-        let slot = number?;
-        let Slot { replaced, next, .. } = &self.slots[slot as usize];
-        Some(Ppn(self.first_unit(ftl, slot) + if replaced.is_active() { replaced.next } else { *next }))
+    }
+
+    fn ended(&mut self, cx: &mut C, end: Ended) -> bool {
+        match end {
+            Ended::CopyRead(own_blocks::NUMBER) => self.own.copy_read(cx),
+            Ended::CopyRead(slot) => {
+                if self.slot(slot).gather.read_ended() {
+                    self.queue_program(cx, slot);
+                }
+            }
+            Ended::Writes(lpn, start) if self.own.has(lpn) => self.own.program_ended(cx, start),
+            Ended::Writes(_, start) => {
+                let block = cx.ftl().blocks.block_of(start);
+                self.program_ended(cx, self.slot_of[block.index()], start);
+            }
+            Ended::Copies(own_blocks::NUMBER, start) => self.own.program_ended(cx, start),
+            Ended::Copies(slot, start) => self.program_ended(cx, slot, start),
+            Ended::ProgramFailed(writes, number, start) => {
+                if number == Some(own_blocks::NUMBER) || writes.iter().any(|&id| self.own.has(cx.ops()[id].lpn)) {
+                    return self.own.replace(cx, writes);
+                }
+                return self.replace_block(cx, writes, start);
+            }
+            Ended::Erase(plane) => self.erase_ended(cx, plane),
+            Ended::EraseFailed(plane) => {
+                if !self.own.erase_failed(cx, plane) {
+                    self.serve(cx, self.layout.set_of_plane(plane));
+                }
+            }
+            Ended::MapRead(_) | Ended::MapWrite(_) | Ended::MapWriteFailed(_) => {
+                unreachable!("the whole map is in memory")
+            }
+        }
+        true
+    }
+
+    fn step(&mut self, cx: &mut C, step: Step) {
+        match step {
+            Step::ReadOnly => self.refuse_writes(cx),
+            Step::Call(_) if cx.ftl().is_read_only() => {}
+            Step::Call(Call { step: step::SLOT, number, .. }) => self.step_slot(cx, number),
+            Step::Call(Call { step: step::SET, number, .. }) => self.serve(cx, number),
+            Step::Call(_) => self.place_again(cx),
+            Step::MapProgrammed(..) | Step::Collected(_) | Step::Seal => {}
+        }
+    }
+
+    fn recover(&mut self, recovery: &mut dyn Recovering) -> Result<(), String> {
+        while let Some(merge) = {
+            let found = recovery.found();
+            self.merge_surplus(recovery.ftl(), &found)
+        } {
+            if !recovery.merge(&merge)? {
+                break;
+            }
+        }
+        let found = recovery.keep();
+        self.adopt_blocks(recovery.ftl(), &found)
     }
 
     fn blocks(&self, _: &Ftl, found: &mut dyn FnMut(KeptBlock)) {
@@ -424,39 +506,18 @@ impl<R: Rules, C: Context + ?Sized> Mapping<C> for LogBlocks<R> {
         let count = |filter: fn(&Slot) -> bool| self.slots.iter().filter(|slot| filter(slot)).count() as u32;
         let sets = |filter: fn(&Set) -> bool| self.sets.iter().filter(|set| filter(set)).count();
         let (waiting, merging) = (sets(|set| !set.waiting.is_empty()), sets(|set| set.merging.is_active()));
-        let group = self.layout.group();
         SchemeReport {
             unwritten: self.unwritten,
             listed_trims: self.trims.length,
             dropped: self.dropped,
             replacing: count(|slot| slot.replaced.is_active()) + u32::from(self.own.is_replacing()),
             merging: self.merges_in_progress(ftl),
-            begun: self.slots.iter().filter(|slot| !slot.next.is_multiple_of(group)).count() as u32,
+            loading: 0,
             outstanding: format!(
                 "{} log blocks are busy, {merging} sets of planes merge, writes wait for log blocks in {waiting}",
                 count(|slot| slot.busy)
             ),
         }
-    }
-
-    fn merge_found(&self, ftl: &Ftl, found: &[FoundBlock]) -> Option<FoundMerge> {
-        self.merge_surplus(ftl, found)
-    }
-
-    fn adopt_found(&mut self, ftl: &mut Ftl, found: &[FoundBlock]) -> Result<(), String> {
-        self.adopt_blocks(ftl, found)
-    }
-
-    fn write_now(&mut self, ftl: &mut Ftl, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {
-        self.place_now(ftl, lpn, old, contents);
-    }
-
-    fn trimmed_now(&mut self, _: &mut Ftl, lpn: Lpn) {
-        self.trims.trimmed(lpn);
-    }
-
-    fn seal(&mut self, ftl: &mut Ftl, _: &mut Written) {
-        self.seal_logs(ftl);
     }
 
     fn save(&self, out: &mut Writer) -> Result<(), StateError> {
@@ -469,108 +530,5 @@ impl<R: Rules, C: Context + ?Sized> Mapping<C> for LogBlocks<R> {
 
     fn recount(&self, ftl: &Ftl) -> Result<(), String> {
         self.recount_blocks(ftl)
-    }
-
-    fn call(&mut self, cx: &mut C, call: Call) {
-        if cx.ftl().is_read_only() {
-            return;
-        }
-        match call.step {
-            step::SLOT => self.step_slot(cx, call.number),
-            step::SET => self.serve(cx, call.number),
-            _ => self.place_again(cx),
-        }
-    }
-
-    fn stop(&mut self, cx: &mut C) {
-        self.refuse_writes(cx);
-    }
-
-    fn place(&mut self, cx: &mut C, id: TransactionId) {
-        if self.own.has(cx.ops()[id].lpn) { self.own.place(cx, id) } else { self.place_write(cx, id) }
-    }
-
-    fn bind_write(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
-        if self.own.has(cx.ops()[id].lpn) {
-            return self.own.bind_write(cx, id);
-        }
-        Some(self.bind_with_others(cx, id))
-    }
-
-    fn bind_copies(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
-        let merge = cx.ops()[id];
-        let slot = merge.logical_block();
-        if slot == own_blocks::NUMBER {
-            return self.own.bind_copies(cx, id);
-        }
-        if cx.ftl().is_read_only() {
-            self.slot(slot).gather.forget(cx);
-            cx.ops().remove(id);
-            return None;
-        }
-        let bound = if self.slot(slot).replaced.is_active() {
-            self.bind_moved(cx, slot, merge.class)
-        } else {
-            self.bind_program(cx, slot, &[], merge.class)
-        };
-        cx.ops()[id].ppn = bound.ppn;
-        Some(bound)
-    }
-
-    fn copy_read(&mut self, cx: &mut C, number: u32) {
-        if number == own_blocks::NUMBER {
-            self.own.copy_read(cx);
-        } else if self.slot(number).gather.read_ended() {
-            self.queue_program(cx, number);
-        }
-    }
-
-    fn write_ended(&mut self, cx: &mut C, lpn: Lpn, start: Ppn) {
-        if self.own.has(lpn) {
-            return self.own.program_ended(cx, start);
-        }
-        let block = cx.ftl().blocks.block_of(start);
-        self.program_ended(cx, self.slot_of[block.index()], start);
-    }
-
-    fn copies_ended(&mut self, cx: &mut C, number: u32, start: Ppn) {
-        match number {
-            own_blocks::NUMBER => self.own.program_ended(cx, start),
-            slot => self.program_ended(cx, slot, start),
-        }
-    }
-
-    fn program_failed(&mut self, cx: &mut C, writes: &[TransactionId], number: Option<u32>, start: Ppn) -> bool {
-        if number == Some(own_blocks::NUMBER) || writes.iter().any(|&id| self.own.has(cx.ops()[id].lpn)) {
-            return self.own.replace(cx, writes);
-        }
-        self.replace_block(cx, writes, start)
-    }
-
-    fn trimmed(&mut self, cx: &mut C, lpn: Lpn) {
-        self.trims.trimmed(lpn);
-        let (number, _) = self.layout.split(lpn);
-        if self.log_of[number as usize] != NOWHERE {
-            cx.tasks().push(call(step::SLOT, self.log_of[number as usize]));
-        }
-        cx.tasks().push(call(step::SET, self.layout.set_of(number)));
-    }
-
-    fn erased(&mut self, cx: &mut C, plane: PlaneId) {
-        if self.own.erased(cx, plane) {
-            return;
-        }
-        let set = self.layout.set_of_plane(plane);
-        let blocks = &cx.ftl().blocks;
-        self.set(set).given_up.retain(|&(block, _)| blocks.block(block).state == BlockState::AwaitingErase);
-        self.note_free(cx.ftl(), set, 1);
-        self.own.wake(cx);
-        self.serve(cx, set);
-    }
-
-    fn erase_failed(&mut self, cx: &mut C, plane: PlaneId) {
-        if !self.own.erase_failed(cx, plane) {
-            self.serve(cx, self.layout.set_of_plane(plane));
-        }
     }
 }

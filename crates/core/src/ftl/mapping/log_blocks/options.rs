@@ -131,6 +131,7 @@ impl Common {
     /// Returns the requirements of the scheme.
     pub fn needs(&self, device: &DeviceConfig) -> Needs {
         Needs {
+            leaves_out_pages: true,
             whole_blocks: Some(WholeBlocks {
                 planes: self.planes(device),
                 // 0 is refused later.

@@ -62,7 +62,7 @@ impl<R: Rules> LogBlocks<R> {
             }
             can
         })?;
-        if taken.iter().filter(|taken| **taken).count() != ftl.blocks.logical_count() {
+        if taken.iter().filter(|taken| **taken).count() != ftl.blocks.logical().count() {
             return Err(input.damaged("a block that belongs to no logical block and is no log block"));
         }
         for set in 0..self.sets.len() as u32 {

@@ -344,9 +344,24 @@ impl<R: Rules> LogBlocks<R> {
             return self.queue_write(cx, slot, id);
         }
         cx.note_cause(slot, WaitCause::Merge);
-        let mut merge = Transaction::copying(Kind::MergeWrite, slot, self.purpose_of(slot));
-        merge.plane = cx.ftl().blocks.plane_of(BlockId(self.slot(slot).block));
-        cx.queue(merge);
+        let plane = cx.ftl().blocks.plane_of(BlockId(self.slot(slot).block));
+        cx.queue(Transaction::copying(Kind::MergeWrite, plane, slot, self.purpose_of(slot)));
+    }
+
+    /// Binds a program of copies.
+    pub(super) fn bind_copies(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) -> Option<Bound> {
+        let merge = cx.ops()[id];
+        let slot = merge.logical_block();
+        if cx.ftl().is_read_only() {
+            self.slot(slot).gather.forget(cx);
+            cx.ops().remove(id);
+            return None;
+        }
+        Some(if self.slot(slot).replaced.is_active() {
+            self.bind_moved(cx, slot, merge.class)
+        } else {
+            self.bind_program(cx, slot, &[], merge.class)
+        })
     }
 
     /// Binds a write together with the waiting writes that share its program.
