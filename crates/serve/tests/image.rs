@@ -6,7 +6,7 @@ use std::io;
 
 use floatgate_core::config::{self, DeviceConfig};
 use floatgate_core::device::{Device, Options as DeviceOptions};
-use floatgate_core::durability::flash::{Record, RecordKind};
+use floatgate_core::durability::flash::{FlashEvent, Record, RecordKind};
 use floatgate_core::ftl::space::BlockState;
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
@@ -862,6 +862,49 @@ proptest! {
         if life.is_none() { prop_assert_eq!(&found, &model); }
         assert_goes_on(flash, units, open);
     }
+}
+
+/// The program that leaves units out is interrupted after each write to the file, or torn by a power cut.
+#[test]
+fn units_before_an_interrupted_program_can_be_programmed() {
+    let config = load(&[]);
+    let unit = |lpn| [(record(lpn), Content::Bytes(&[0x55; 4096]))];
+    for life in (0..4).map(Some).chain([None]) {
+        let disk = TestDisk::default();
+        let mut flash = Flash::create(Box::new(disk.clone()), &config).unwrap();
+        flash.note(1, false, false).unwrap();
+        flash.program(Ppn(0), &unit(0)).unwrap();
+        match life {
+            Some(_) => {
+                disk.set(|platter| platter.life = life);
+                flash.program(Ppn(6), &unit(6)).unwrap();
+                disk.set(|platter| platter.life = None);
+                flash = Flash::open(Box::new(disk.clone()), &config).unwrap();
+            }
+            None => {
+                flash.cut();
+                flash.tear(Ppn(6), 1);
+            }
+        }
+        assert_eq!(flash.inspect(Ending::Kill, false, false).unwrap().lost, 0, "{life:?}");
+        let was_reached = life.is_none_or(|life| life >= 3);
+        assert_eq!(flash.program(Ppn(1), &unit(1)).is_err(), was_reached, "{life:?}");
+        let mut flash = Flash::open(Box::new(disk), &config).unwrap();
+        assert_eq!(flash.inspect(Ending::Kill, false, false).unwrap().lost, 0, "{life:?}");
+        assert_eq!(flash.read(Ppn(1), Some(Lpn(1)), &mut [0; 4096]).is_ok(), !was_reached, "{life:?}");
+        flash.program(Ppn(7), &unit(7)).unwrap();
+    }
+}
+
+#[test]
+fn an_image_of_which_the_device_broke_the_rules_is_not_closed() {
+    let (disk, config) = (TestDisk::default(), load(&[]));
+    let (_, mut store, _) = begin(&disk, &config).unwrap();
+    for _ in 0..2 {
+        store.event(FlashEvent::ProgramFailed { ppn: Ppn(0), units: 1 }, &[], None);
+    }
+    assert!(store.close().unwrap_err().contains("breaks the rules of flash"));
+    assert!(!Flash::open(Box::new(disk), &config).unwrap().state().is_clean);
 }
 
 /// Programs the next unit of each block, and checks that it is in the file after reopening.

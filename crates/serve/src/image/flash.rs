@@ -537,10 +537,13 @@ impl Flash {
     pub fn tear(&mut self, ppn: Ppn, units: u32) {
         let unit = self.layout.unit as usize;
         let torn = vec![0xa5; (unit * units as usize) / 2];
-        let slots = self.slots_of(SlotState::Torn, ppn.0..ppn.0 + units);
+        let skipped = ppn.0 - ppn.0 % self.layout.units + self.next[self.layout.block_of(ppn).index()]..ppn.0;
+        let start = skipped.start.min(ppn.0);
+        let mut slots = self.slots_of(SlotState::Skipped, skipped);
+        slots.extend(self.slots_of(SlotState::Torn, ppn.0..ppn.0 + units));
         // If these writes fail, the result is the same as if the power had been cut a moment earlier.
         let _ = self.disk.write(self.layout.payload(ppn.0), &torn);
-        let _ = self.disk.write(self.layout.slot(ppn.0), &slots);
+        let _ = self.disk.write(self.layout.slot(start), &slots);
     }
 
     /// Returns the state of a unit, including changes that are not in the file yet.

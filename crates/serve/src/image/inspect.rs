@@ -126,8 +126,11 @@ impl Inspector<'_> {
             return Ok(());
         }
         let programmed = self.flash.entries[block as usize].programmed as usize;
-        let last = self.states.iter().rposition(|state| *state != SlotState::Erased);
+        // Records of units that were left out come before the program that left them out. If that was never written,
+        // the device sees these units as erased, and may program them.
+        let last = self.states.iter().rposition(|state| !matches!(state, SlotState::Erased | SlotState::Skipped));
         let end = last.map_or(0, |last| last + 1).max(programmed);
+        self.states[end..].fill(SlotState::Erased);
         self.flash.next[block as usize] = end as u32;
         if end > 0 {
             self.check_records(programmed, end);

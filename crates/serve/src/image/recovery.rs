@@ -229,7 +229,7 @@ impl Store {
         self.flash.complete_entries();
         self.flash.write_freed();
         self.flash.sync();
-        if let Some(failure) = self.failure_text() {
+        if let Some(failure) = self.failure_text().or_else(|| self.breach().map(str::to_owned)) {
             return Err(failure);
         }
         let is_clean = self.waiting.is_safe();
