@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -47,6 +48,14 @@ impl Live {
         Command::new("sh").args(["-c", &script]).spawn().unwrap()
     }
 
+    /// Waits for the end of a server that is killed, and checks that it did not end in another way.
+    pub fn killed(&mut self, killer: &mut Child) {
+        assert!(killer.wait().unwrap().success());
+        let status = self.child.take().unwrap().wait().unwrap();
+        while self.errors.read_line(&mut self.said).unwrap() > 0 {}
+        assert_eq!(status.signal(), Some(9), "the server ended by itself: {status}: {}", self.said);
+    }
+
     pub fn end(&mut self, signal: Signal) -> Output {
         let child = self.child.take().unwrap();
         kill_process(Pid::from_child(&child), signal).unwrap();
@@ -89,8 +98,7 @@ fn kill_often(arguments: &[&str], protected: bool, kills: u64, seed: u64) -> boo
         truth.check(&mut client);
         let mut killer = live.kill_in(truth.luck.below(100));
         while truth.step(&mut client).is_ok() {}
-        killer.wait().unwrap();
-        live.child.take().unwrap().wait().unwrap();
+        live.killed(&mut killer);
     }
     let mut live = Live::new(folder.path(), &arguments);
     truth.check(&mut client(&folder));
@@ -146,8 +154,7 @@ fn killed_arrays_recover() {
             let mut client = client(&folder);
             let mut killer = live.kill_in(truth.luck.below(150));
             while truth.step(&mut client).is_ok() {}
-            killer.wait().unwrap();
-            live.child.take().unwrap().wait().unwrap();
+            live.killed(&mut killer);
             live = start();
             assert!(live.said.contains("recovered after a power cut"), "{}", live.said);
             truth.check(&mut self::client(&folder));

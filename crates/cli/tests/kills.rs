@@ -54,8 +54,7 @@ fn assert_survives(options: &[&str], unit: usize, rounds: u64, seed: u64) {
         if round % 2 == 0 {
             let mut killer = live.kill_in(truth.luck.below(100));
             while truth.step(&mut one).is_ok() {}
-            killer.wait().unwrap();
-            live.child.take().unwrap().wait().unwrap();
+            live.killed(&mut killer);
             live = Live::new(folder.path(), &arguments);
             assert!(live.said.contains("recovered after a power cut"), "{options:?}: {}", live.said);
             cuts = 0;
