@@ -28,7 +28,7 @@ impl<I: Id, T> Table<I, T> {
     }
 
     /// Returns the entry of an id. Adds default entries up to the id if necessary.
-    #[inline]
+    #[inline(always)]
     pub fn entry(&mut self, id: I) -> &mut T
     where
         T: Clone + Default,

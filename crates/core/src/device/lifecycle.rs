@@ -104,12 +104,10 @@ impl Device {
 
     #[inline(never)]
     fn show_ended(&mut self, unit: ExecUnitId, lun: LunId, first: TransactionId) {
-        if let Some((observers, view)) = self.observed()
-            && observers.ended_alone(&view, unit, lun, first)
-        {
-            return self.array.book_end(unit, lun, self.now);
+        let Device { observers: Some(observers), array, transactions, now, .. } = self else { return };
+        if !observers.ended_alone(transactions, array, (unit, lun), first, *now) {
+            self.show_any_end(unit, lun, first);
         }
-        self.show_any_end(unit, lun, first);
     }
 
     #[inline(never)]
@@ -130,12 +128,10 @@ impl Device {
 
     #[inline(never)]
     fn show_answered(&mut self, id: RequestId, by: TransactionId, finish: Time) {
-        if let Some((observers, view)) = self.observed()
-            && observers.answered_alone(&view, id, by, finish)
-        {
-            return;
+        let Some(observers) = self.observers.as_deref_mut() else { return };
+        if !observers.answered_alone(id, by, finish, self.now) {
+            self.show_any_answer(id, by, finish);
         }
-        self.show_any_answer(id, by, finish);
     }
 
     #[inline(never)]

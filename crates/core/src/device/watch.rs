@@ -60,17 +60,11 @@ impl Device {
         self.dispatch.reset_queues();
     }
 
-    /// Returns `true` if a probe, the busy-time accounting or the scheduler observes queued operations. There is one
-    /// test for all, because each operation executes it.
-    #[inline(always)]
-    fn is_watched(&self) -> bool {
-        self.array.is_watched()
-    }
-
     #[inline(never)]
     pub(super) fn show_enqueue(&mut self, id: TransactionId, lun: LunId) {
-        if let Some((observers, view)) = self.observed() {
-            observers.enqueued(&view, id, lun);
+        let Device { observers, array, transactions, now, .. } = self;
+        if let Some(observers) = observers {
+            observers.enqueued(transactions, array, id, lun, *now);
         }
         self.show_enqueued(id);
     }
@@ -78,7 +72,7 @@ impl Device {
     /// Reports a queued transaction to the probe, and to a scheduler that picks transactions.
     #[inline(always)]
     pub(super) fn show_enqueued(&mut self, id: TransactionId) {
-        if self.is_watched() {
+        if self.array.records_queued() {
             self.record_enqueued(id);
         }
     }

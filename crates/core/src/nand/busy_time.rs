@@ -145,6 +145,25 @@ impl LunTimes {
         let at = |side: usize| self.sums[side].wrapping_add(now.0 & self.held[side]);
         Reading { host: at(0), gc: at(1) }
     }
+
+    /// Returns the times so far of the operation of a unit of the LUN, in which the cells worked for `cell`.
+    #[inline(always)]
+    fn turn(&self, unit: &ExecUnitTimes, cell: Time, now: Time) -> OperationTimes {
+        let ExecUnitTimes { channel, channel_wait, gc_wait, .. } = *unit;
+        let (start, all) = (self.start, self.all);
+        let wait = Wait { die: Time::ZERO, channel: channel_wait, gc: gc_wait };
+        let bus = now - start - cell - channel_wait - gc_wait;
+        OperationTimes { channel, start, mark: self.mark(start), all, wait, bus, cell }
+    }
+
+    /// Ends the command. Returns its holder and its start.
+    #[inline(always)]
+    fn end(&mut self, now: Time) -> (Holder, Time) {
+        let holder = std::mem::take(&mut self.holder);
+        let side = side(holder);
+        (self.sums[side], self.held[side]) = (self.sums[side].wrapping_add(now.0), 0);
+        (holder, self.start)
+    }
 }
 
 /// Accounting of an execution unit.
@@ -157,6 +176,14 @@ struct ExecUnitTimes {
     /// Waits for the channel during the operation: for the host, and for garbage collection.
     channel_wait: Time,
     gc_wait: Time,
+}
+
+impl ExecUnitTimes {
+    /// Ends the operation.
+    #[inline(always)]
+    fn end(&mut self) {
+        (self.channel_wait, self.gc_wait) = (Time::ZERO, Time::ZERO);
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -265,30 +292,37 @@ impl BusyAccounting {
     /// Returns the times of the operation of a unit of `lun` so far, in which the cells worked for `cell`.
     #[inline(always)]
     pub fn turn(&self, unit: ExecUnitId, lun: LunId, cell: Time, now: Time) -> OperationTimes {
-        let ExecUnitTimes { channel, channel_wait, gc_wait, .. } = self.units[unit];
-        let book = &self.luns[lun];
-        let (start, all) = (book.start, book.all);
-        let wait = Wait { die: Time::ZERO, channel: channel_wait, gc: gc_wait };
-        let bus = now - start - cell - channel_wait - gc_wait;
-        OperationTimes { channel, start, mark: book.mark(start), all, wait, bus, cell }
+        self.luns[lun].turn(&self.units[unit], cell, now)
     }
 
     /// Ends the operation of a unit of `lun`, and also the command if it is the `last` one.
     #[inline(always)]
     pub fn end(&mut self, unit: ExecUnitId, lun: LunId, last: bool, now: Time) {
-        let book = &mut self.units[unit];
-        (book.channel_wait, book.gc_wait) = (Time::ZERO, Time::ZERO);
+        self.units[unit].end();
         if !last {
             return;
         }
-        let book = &mut self.luns[lun];
-        let holder = std::mem::take(&mut book.holder);
-        let start = book.start;
-        let side = side(holder);
-        (book.sums[side], book.held[side]) = (book.sums[side].wrapping_add(now.0), 0);
+        let (holder, start) = self.luns[lun].end(now);
         if !self.pools.is_empty() {
             self.count(lun, holder, move |sum| sum.leave(start, now));
         }
+    }
+
+    /// Does the same as [`BusyAccounting::turn`] and [`BusyAccounting::end`], with one look-up of the unit and the LUN.
+    #[inline(always)]
+    pub fn take_turn(&mut self, unit: ExecUnitId, lun: LunId, (cell, last): (Time, bool), now: Time) -> OperationTimes {
+        if !self.pools.is_empty() {
+            let turn = self.turn(unit, lun, cell, now);
+            self.end(unit, lun, last, now);
+            return turn;
+        }
+        let (of_unit, of_lun) = (&mut self.units[unit], &mut self.luns[lun]);
+        let turn = of_lun.turn(of_unit, cell, now);
+        of_unit.end();
+        if last {
+            of_lun.end(now);
+        }
+        turn
     }
 
     /// Returns the pool of a LUN, or its first one.

@@ -10,7 +10,7 @@ use super::queues::{Queues, Shares};
 use crate::config::DeviceConfig;
 use crate::ftl::mapping::WaitCause;
 use crate::metrics::attribution::{Breakdown, Part};
-use crate::nand::array;
+use crate::nand::array::{self, Array};
 use crate::nand::busy_time::{BusyAccounting, OperationTimes, Reading, ReadingOfAll, Wait};
 use crate::sim::id::{ChannelId, ExecUnitId, LunId, RequestId, TransactionId};
 use crate::sim::request::Request;
@@ -53,11 +53,12 @@ impl Path {
     /// operation from `self`.
     #[inline(always)]
     fn on_top_of(&self, request: &RequestPath) -> Path {
-        let mut path = Path { at: self.at, ..request.path() };
-        for part in STRAIGHT {
-            path.parts[part as usize] = self.parts[part as usize];
-        }
-        path
+        const NONE: Time = Time::ZERO;
+        let [queue, link, firmware, throttle, buffer] = request.interface;
+        let [die, channel, gc] = [Part::Die, Part::Channel, Part::Gc].map(|part| self.parts[part as usize]);
+        let [bus, cell] = [Part::Bus, Part::Cell].map(|part| self.parts[part as usize]);
+        let parts = [queue, link, firmware, throttle, buffer, NONE, NONE, NONE, die, channel, gc, NONE, bus, cell];
+        Path { at: self.at, parts }
     }
 
     /// Sets the parts of a straight transaction that has just completed: those of its wait and its operation.
@@ -141,9 +142,6 @@ impl TransactionPath {
         *at = now;
     }
 }
-
-/// Parts of a straight transaction: those of a wait for its LUN, and of its operation.
-const STRAIGHT: [Part; 5] = [Part::Die, Part::Channel, Part::Gc, Part::Bus, Part::Cell];
 
 /// Number of parts outside transactions: the first ones of [`Part::ALL`], up to the buffer.
 const FRONT: usize = Part::Buffer as usize + 1;
@@ -323,22 +321,26 @@ impl CriticalPaths {
 
     /// Starts the wait of a transaction that was queued on a LUN.
     #[inline(always)]
-    pub fn enqueue(&mut self, view: &View, id: TransactionId, lun: LunId) {
-        let (transaction, now) = (&view.transactions[id], view.now);
-        let Some(accounting) = view.array.accounting() else { return };
-        let bearer = match transaction.kind {
-            Kind::HostRead if self.reads_are_queued_at_once => {
-                let owner = transaction.request();
-                debug_assert_eq!(self.requests[owner].at, now, "the read must be queued when it starts");
-                let begun = self.transactions.entry(id);
-                (begun.path.at, begun.straight, begun.served) = (now, owner, false);
-                id
-            }
-            Kind::HostRead | Kind::SlotRead | Kind::Write => id,
-            Kind::RmwRead => transaction.write(),
-            _ => return,
+    pub fn enqueue(
+        &mut self,
+        transactions: &Transactions,
+        accounting: &BusyAccounting,
+        id: TransactionId,
+        lun: LunId,
+        now: Time,
+    ) {
+        let transaction = &transactions[id];
+        let waiting = if transaction.kind == Kind::HostRead && self.reads_are_queued_at_once {
+            let owner = transaction.request();
+            debug_assert_eq!(self.requests[owner].at, now, "the read must be queued when it starts");
+            let begun = self.transactions.entry(id);
+            (begun.path.at, begun.straight, begun.served) = (now, owner, false);
+            begun
+        } else {
+            let Some(bearer) = bearer(transactions, id) else { return };
+            &mut self.transactions[bearer]
         };
-        self.transactions[bearer].line = Waiting::Lun(lun, accounting.mark(lun, now));
+        waiting.line = Waiting::Lun(lun, accounting.mark(lun, now));
     }
 
     /// Ends the current wait of a write, and starts another one.
@@ -392,28 +394,37 @@ impl CriticalPaths {
     /// did not overlap with another one. Otherwise returns `false` and does nothing. Inlined, because most operations
     /// are of this kind.
     #[inline(always)]
-    pub fn finish_alone(&mut self, view: &View, unit: ExecUnitId, lun: LunId, id: TransactionId) -> bool {
-        let Transaction { kind, next, .. } = view.transactions[id];
-        if next.is_some() && array::Kind::from(kind) != array::Kind::Read {
+    pub fn finish_alone(
+        &mut self,
+        transactions: &Transactions,
+        array: &mut Array,
+        (unit, lun): (ExecUnitId, LunId),
+        id: TransactionId,
+        now: Time,
+    ) -> bool {
+        let work = &transactions[id];
+        if work.next.is_some() && array::Kind::from(work.kind) != array::Kind::Read {
             return false;
         }
-        match kind {
-            Kind::HostRead | Kind::SlotRead | Kind::Write => {}
+        if !matches!(work.kind, Kind::HostRead | Kind::SlotRead | Kind::Write) {
             // These operations belong to no request, except reads that complete a write.
-            kind => return kind != Kind::RmwRead,
+            let is_of_none = work.kind != Kind::RmwRead;
+            if is_of_none {
+                array.book_end(unit, lun, now);
+            }
+            return is_of_none;
         }
-        let Some(accounting) = view.array.accounting() else { return false };
         let transaction = &mut self.transactions[id];
-        let (Waiting::Lun(_, mark), None) = (transaction.line, view.array.book_head(unit)) else { return false };
-        let turn = accounting.turn(unit, lun, view.array.cells_of(unit), view.now);
+        let Waiting::Lun(_, mark) = transaction.line else { return false };
+        let Some(turn) = array.book_alone(unit, lun, now) else { return false };
         let wait = turn.mark.since(mark, turn.start - transaction.path.at);
         if transaction.straight.is_none() {
-            transaction.served(wait, &turn, Part::Bus, Part::Cell, view.now);
+            transaction.served(wait, &turn, Part::Bus, Part::Cell, now);
         } else {
-            transaction.path.set_straight(wait, &turn, view.now);
+            transaction.path.set_straight(wait, &turn, now);
             (transaction.line, transaction.served) = (Waiting::None, true);
         }
-        let owner = view.transactions[id].request();
+        let owner = work.request();
         if owner.is_some() {
             self.requests[owner].use_channel(turn.channel);
         }
@@ -476,9 +487,17 @@ impl CriticalPaths {
         let request = &self.requests[id];
         let TransactionPath { path, straight, .. } = &self.transactions[by];
         debug_assert!(path.at == now, "all time up to now must be attributed");
-        let mut parts = if straight.is_some() { path.on_top_of(request).parts } else { path.parts };
-        parts[Part::Link as usize] += finish - path.at;
-        self.done.push(Breakdown { parts, channels: request.channels });
+        let link = finish - path.at;
+        let of = |mut parts: [Time; Part::COUNT]| {
+            parts[Part::Link as usize] += link;
+            Breakdown { parts, channels: request.channels }
+        };
+        // An arm for each has fewer moves than a choice between their parts.
+        if straight.is_some() {
+            self.done.push(of(path.on_top_of(request).parts));
+        } else {
+            self.done.push(of(path.parts));
+        }
         true
     }
 

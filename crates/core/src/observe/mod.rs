@@ -15,10 +15,11 @@ use crate::durability::log::FlashLog;
 use crate::ftl::mapping::{Location, WaitCause};
 use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
+use crate::nand::array::Array;
 use crate::sim::id::{ExecUnitId, LunId, Ppn, RequestId, TransactionId};
 use crate::sim::request::Request;
 use crate::sim::time::Time;
-use crate::work::Kind;
+use crate::work::{Kind, Transactions};
 use contents::Contents;
 use critical_path::CriticalPaths;
 pub use view::{Origin, View};
@@ -40,6 +41,12 @@ impl Observers {
         let paths = attribution.then(|| CriticalPaths::new(config));
         let contents = verify.then(|| Contents::new(config.sectors_per_unit()));
         (attribution || verify).then_some(Observers { paths, contents, log: None })
+    }
+
+    /// Returns the latency breakdowns if the contents of sectors are not followed.
+    #[inline(always)]
+    fn paths_alone(&mut self) -> Option<&mut CriticalPaths> {
+        if self.contents.is_some() { None } else { self.paths.as_mut() }
     }
 
     /// Reports that a request was refused on arrival.
@@ -213,10 +220,10 @@ impl Observers {
     }
 
     /// Reports that a transaction was queued on a LUN.
-    #[inline]
-    pub fn enqueued(&mut self, view: &View, id: TransactionId, lun: LunId) {
-        if let Some(paths) = &mut self.paths {
-            paths.enqueue(view, id, lun);
+    #[inline(always)]
+    pub fn enqueued(&mut self, transactions: &Transactions, array: &Array, id: TransactionId, lun: LunId, now: Time) {
+        if let (Some(paths), Some(accounting)) = (&mut self.paths, array.accounting()) {
+            paths.enqueue(transactions, accounting, id, lun, now);
         }
     }
 
@@ -278,11 +285,18 @@ impl Observers {
         self.read_ended(view, first);
     }
 
-    /// Does the same as [`Observers::ended`] in the common case. In other cases, returns `false` and does nothing.
+    /// Does the same as [`Observers::ended`] in the common case, and ends the operation in the busy-time accounting. In
+    /// other cases, returns `false` and does nothing.
     #[inline(always)]
-    pub fn ended_alone(&mut self, view: &View, unit: ExecUnitId, lun: LunId, first: TransactionId) -> bool {
-        let paths = self.paths.as_mut().filter(|_| self.contents.is_none());
-        paths.is_some_and(|paths| paths.finish_alone(view, unit, lun, first))
+    pub fn ended_alone(
+        &mut self,
+        transactions: &Transactions,
+        array: &mut Array,
+        at: (ExecUnitId, LunId),
+        first: TransactionId,
+        now: Time,
+    ) -> bool {
+        self.paths_alone().is_some_and(|paths| paths.finish_alone(transactions, array, at, first, now))
     }
 
     /// Reports that a multi-plane read has transferred the data of `id`, and continues with the next plane.
@@ -328,9 +342,8 @@ impl Observers {
 
     /// Does the same as [`Observers::answered`] in the common case. In other cases, returns `false` and does nothing.
     #[inline(always)]
-    pub fn answered_alone(&mut self, view: &View, id: RequestId, by: TransactionId, finish: Time) -> bool {
-        let paths = self.paths.as_mut().filter(|_| self.contents.is_none());
-        paths.is_some_and(|paths| paths.complete_by(id, by, finish, view.now))
+    pub fn answered_alone(&mut self, id: RequestId, by: TransactionId, finish: Time, now: Time) -> bool {
+        self.paths_alone().is_some_and(|paths| paths.complete_by(id, by, finish, now))
     }
 }
 
@@ -341,9 +354,8 @@ mod tests {
     use crate::ftl::Ftl;
     use crate::host::interface::HostInterface;
     use crate::metrics::attribution::Breakdown;
-    use crate::nand::array::Array;
     use crate::sim::request::Operation;
-    use crate::work::{Class, Transaction, Transactions};
+    use crate::work::{Class, Transaction};
 
     /// Parts of an idle device.
     struct Parts {

@@ -26,6 +26,12 @@ impl Array {
         self.watchers.is_some()
     }
 
+    /// Returns `true` if the probe or the device records queued transactions.
+    #[inline(always)]
+    pub fn records_queued(&self) -> bool {
+        self.watchers.as_ref().is_some_and(|watchers| watchers.probe.is_some() || watchers.of_queues)
+    }
+
     /// Sets or removes the probe, which records every phase from now on.
     pub fn set_probe(&mut self, probe: Option<Probe>) {
         self.change_watchers(|watchers| watchers.probe = probe);
@@ -164,13 +170,18 @@ impl Array {
     /// without busy-time accounting. Earlier times are in [`Array::book_head`].
     #[inline(always)]
     pub fn book_turn(&self, unit: ExecUnitId, lun: LunId, now: Time) -> Option<OperationTimes> {
-        Some(self.accounting()?.turn(unit, lun, self.cells_of(unit), now))
+        Some(self.accounting()?.turn(unit, lun, self.units[unit].cells, now))
     }
 
-    /// Returns the time for which the cells of a unit work in its operation.
+    /// Does the same as [`Array::book_turn`] and [`Array::book_end`] for an operation that did not overlap with another
+    /// one. Otherwise, and without busy-time accounting, returns `None` and does nothing.
     #[inline(always)]
-    pub fn cells_of(&self, unit: ExecUnitId) -> Time {
-        self.units[unit].cells
+    pub fn book_alone(&mut self, unit: ExecUnitId, lun: LunId, now: Time) -> Option<OperationTimes> {
+        if self.book_head(unit).is_some() {
+            return None;
+        }
+        let (cell, last) = (self.units[unit].cells, self.luns[lun].active == 0);
+        Some(self.accounting_mut()?.take_turn(unit, lun, (cell, last), now))
     }
 
     /// Accounts for the end of the operation of a unit of `lun`, if there is busy-time accounting.
