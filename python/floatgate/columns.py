@@ -156,6 +156,8 @@ class Series(Columns):
     pages_moved: npt.NDArray[np.float64]
     efficiency: npt.NDArray[np.float64]
     associativity: npt.NDArray[np.float64]
+    energy_j: npt.NDArray[np.float64]
+    power_w: npt.NDArray[np.float64]
     free_blocks_min: npt.NDArray[np.int64]
     free_blocks_mean: npt.NDArray[np.float64]
     buffer_units: npt.NDArray[np.int64]

@@ -1020,6 +1020,39 @@ class Imbalance(Node):
     """Imbalance of `cell`; null if that is not known."""
 
 
+class EnergyUse(Node):
+    """Energy of a span of time in joules, by operation of the flash."""
+
+    __slots__ = ()
+    _absent: ClassVar[Mapping[str, Any]] = {
+        "mean_w": None, "per_host_byte_j": None
+    }
+
+    read_j: float
+    """Reads of pages, for any cause."""
+
+    program_j: float
+    """Programs of pages, for any cause. Skipped pages (`flash.programs_by_cause.waste_*`) use none."""
+
+    erase_j: float
+    """Erases of blocks."""
+
+    transfer_j: float
+    """Data on the channels."""
+
+    static_j: float
+    """Power of dies and controller at all times."""
+
+    total_j: float
+    """Sum of all."""
+
+    mean_w: float | None
+    """Mean power in watts; null if the measured time has no length."""
+
+    per_host_byte_j: float | None
+    """Energy per byte that the host read or wrote; null without such bytes."""
+
+
 class Bottleneck(Node):
     """Resources that limit the run.
 
@@ -1677,14 +1710,14 @@ class Summary(SummaryText, Document):
         "device": "Named", "workload": "Named", "config": "Free", "changes": "Changes", "precondition":
         "Precondition", "requests": "Requests", "streams": "Stream", "distributions": "Distributions", "flash":
         "Flash", "map_cache": "MapCache", "gc": "Gc", "temperature": "UnitClass", "wear": "Wear", "utilization":
-        "Utilization", "gangs": "GangUse", "pools": "PoolsUse", "bottleneck": "Bottleneck", "updates":
-        "Updates", "buffer": "BufferUse", "firmware": "FirmwareUse", "faults": "FaultsMet", "live": "Live",
-        "array": "ArrayUse", "members": "Summary", "run": "Cost"
+        "Utilization", "gangs": "GangUse", "pools": "PoolsUse", "energy": "EnergyUse", "bottleneck":
+        "Bottleneck", "updates": "Updates", "buffer": "BufferUse", "firmware": "FirmwareUse", "faults":
+        "FaultsMet", "live": "Live", "array": "ArrayUse", "members": "Summary", "run": "Cost"
     }
     _absent: ClassVar[Mapping[str, Any]] = {
         "changes": None, "write_amplification": None, "write_amplification_bytes": None, "map_cache": None,
-        "temperature": [], "gangs": [], "pools": None, "buffer": None, "firmware": None, "faults": None, "live":
-        None, "array": None, "members": [], "run": None
+        "temperature": [], "gangs": [], "pools": None, "energy": None, "buffer": None, "firmware": None,
+        "faults": None, "live": None, "array": None, "members": [], "run": None
     }
 
     schema: str
@@ -1770,6 +1803,9 @@ class Summary(SummaryText, Document):
 
     pools: PoolsUse | None
     """Allocation pools; absent with less than two of them (`config.allocation.dynamic.scope`)."""
+
+    energy: EnergyUse | None
+    """Energy, by operation; absent without a table `config.energy`."""
 
     bottleneck: Bottleneck
     """Resource that limits the run."""

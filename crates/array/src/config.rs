@@ -383,6 +383,10 @@ impl ArrayConfig {
         one.description = if self.description.is_empty() { self.summary() } else { self.description.clone() };
         one.geometry.channels = self.members.iter().map(|member| member.geometry.channels).sum();
         one.capacity = Capacity::Logical(Bytes(self.logical_bytes()));
+        if let Some(energy) = &mut one.energy {
+            // Each member has a controller.
+            energy.controller.0 *= self.members.len() as u64;
+        }
         one.host.queue_depth = self.queue_depth();
         one.host.sector_size = self.members.iter().map(|member| member.host.sector_size).max().unwrap_or_default();
         one

@@ -17,6 +17,7 @@ mod contract;
 mod dftl;
 mod durable;
 mod dynamic;
+mod energy;
 mod external;
 mod faults;
 mod faulty_blocks;

@@ -304,6 +304,7 @@ const SHAPELESS: &[(&str, &[&str], &str)] = &[
     ("buffer.bandwidth", &["buffer.capacity=64KiB"], "1GB/s"),
     ("buffer.power_loss_protection", &["buffer.capacity=64KiB"], "true"),
     ("nand.slc_mode", &["nand.cell=mlc"], "{ read = \"20us\", program = \"75us\" }"),
+    ("energy", &[], "{ read = \"5uJ\", die = \"2mW\" }"),
     ("host.queue_depth", &[], "3"),
     ("host.sector_size", &[], "4KiB"),
     ("gc.throttle", &[], "{ below = 9, delay = \"1ms\" }"),

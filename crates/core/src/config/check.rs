@@ -49,6 +49,7 @@ impl DeviceConfig {
             check.fill_timeout();
             check.block();
             check.slc_mode();
+            check.energy(self);
             check.capacity();
         }
         // Schemes that merge blocks need some for units of the device itself. Their number depends on the capacity.
@@ -69,13 +70,13 @@ impl DeviceConfig {
     }
 }
 
-struct Check<'a> {
+pub(super) struct Check<'a> {
     device: &'a DeviceConfig,
     problems: Vec<Problem>,
 }
 
 impl Check<'_> {
-    fn refuse(&mut self, path: &str, value: impl Display, what: &str) {
+    pub(super) fn refuse(&mut self, path: &str, value: impl Display, what: &str) {
         self.problems.push(Problem::new(path, format!("{path} = {value}: {what}")));
     }
 

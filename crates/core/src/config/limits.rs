@@ -31,3 +31,7 @@ pub const TRANSFER_RATE: [&str; 2] = ["100kT/s", "1000GT/s"];
 pub const BANDWIDTH: [&str; 3] = ["1KB/s", "1000000GB/s", "for unlimited bandwidth, leave it out"];
 /// Range of the clock frequency of a core.
 pub const CLOCK: [&str; 2] = ["1kHz", "1000GHz"];
+/// Range of the energy of an operation, or of a byte. It is far above any real one, and sums of a run are in range.
+pub const ENERGY: [&str; 2] = ["0fJ", "1J"];
+/// Range of the power of a part.
+pub const POWER: [&str; 2] = ["0nW", "1000W"];

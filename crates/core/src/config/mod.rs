@@ -10,6 +10,7 @@ pub mod check;
 pub mod checkpoint;
 mod derived;
 mod digest;
+pub mod energy;
 mod error;
 pub mod external;
 pub mod faults;
@@ -40,6 +41,7 @@ use serde::{Deserialize, Serialize};
 
 use advanced::Advanced;
 use cells::SlcMode;
+use energy::EnergyConfig;
 use gang::Gang;
 
 use crate::cache::eviction::EvictionConfig;
@@ -121,6 +123,10 @@ pub struct DeviceConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "FaultsConfig")]
     pub faults: Option<FaultsConfig>,
+    /// Energy of flash operations. Without this table, no energy is reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "EnergyConfig")]
+    pub energy: Option<EnergyConfig>,
     /// Host interface: queue and link.
     #[serde(default)]
     pub host: Host,

@@ -36,6 +36,7 @@ const SHAPELESS: &[&str] = &[
     "controller",
     "buffer",
     "host",
+    "energy",
     "gc.background",
     "gc.throttle",
 ];

@@ -40,7 +40,7 @@ fn scaled(text: &str, units: &[(&str, u128)], what: &str, example: &str) -> Resu
 
 /// Returns the value of `"12.5us"` in the base unit of the quantity, and that unit. `None` for another text.
 pub(super) fn in_base_unit(text: &str) -> Option<(u64, &'static str)> {
-    [TIMES, SIZES, RATES, FREQUENCIES, BANDWIDTHS].into_iter().find_map(|units| {
+    [TIMES, SIZES, RATES, FREQUENCIES, BANDWIDTHS, ENERGIES, POWERS].into_iter().find_map(|units| {
         let value = scaled(text, units, "quantity", "").ok()?;
         Some((value, units.iter().find(|(_, size)| *size == 1)?.0))
     })
@@ -140,6 +140,15 @@ const BANDWIDTHS: &[(&str, u128)] = &[
     ("MiB/s", 1 << 20),
     ("GiB/s", 1 << 30),
 ];
+const ENERGIES: &[(&str, u128)] = &[
+    ("fJ", 1),
+    ("pJ", 1_000),
+    ("nJ", 1_000_000),
+    ("uJ", 1_000_000_000),
+    ("mJ", 1_000_000_000_000),
+    ("J", 1_000_000_000_000_000),
+];
+const POWERS: &[(&str, u128)] = &[("nW", 1), ("uW", 1_000), ("mW", 1_000_000), ("W", 1_000_000_000)];
 
 quantity!(
     /// Time in picoseconds, written `"25us"` or `"1.5ms"`.
@@ -161,6 +170,14 @@ quantity!(
 quantity!(
     /// Cycles per second, written `"100MHz"`.
     Frequency, "frequency", "100MHz", parse FREQUENCIES, print FREQUENCIES
+);
+quantity!(
+    /// Energy in femtojoules, written `"50uJ"`.
+    Energy, "energy", "50uJ", parse ENERGIES, print ENERGIES
+);
+quantity!(
+    /// Power in nanowatts, written `"5mW"`.
+    Power, "power", "5mW", parse POWERS, print POWERS
 );
 
 impl Duration {

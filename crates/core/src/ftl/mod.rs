@@ -416,8 +416,9 @@ impl Ftl {
     /// Counts a program of a summary page, in a block of this role.
     pub fn note_summary(&mut self, role: Role) {
         self.counters.program_commands += 1;
-        let pages = self.blocks.size(role).program_pages;
-        self.counters.pages_programmed[ProgramCause::Summary as usize] += u64::from(pages);
+        let pages = u64::from(self.blocks.size(role).program_pages);
+        self.counters.pages_programmed[ProgramCause::Summary as usize] += pages;
+        self.counters.slc.pages_programmed += if self.blocks.cells(role).is_native() { 0 } else { pages };
     }
 
     /// Counts a read of `pages` pages.

@@ -240,6 +240,16 @@ counters! {
 }
 
 counters! {
+    /// Pages of blocks in SLC mode, without translation pages.
+    pub struct SlcCounts {
+        /// Pages read.
+        pages_read: u64;
+        /// Pages programmed.
+        pages_programmed: u64;
+    }
+}
+
+counters! {
     /// Counters of the device while it serves requests.
     pub struct Counters {
         /// Pages programmed or skipped, by cause.
@@ -312,16 +322,19 @@ counters! {
         log_blocks: LogCounts;
         /// Counters of faults. Saved states have them elsewhere.
         faults: FaultCounts;
+        /// Pages of blocks in SLC mode. Saved states do not include them.
+        slc: SlcCounts;
     }
 }
 
 impl Counters {
     /// Returns the counts that saved states include, in a fixed order. [`Count::of_values`] reads them.
     pub fn saved(&self) -> Vec<u64> {
-        let Counters { units_rewritten, background, log_blocks, faults, .. } = self;
-        let left_out = [units_rewritten.values(), background.values(), log_blocks.values(), faults.values()].concat();
+        let Counters { units_rewritten, background, log_blocks, faults, slc, .. } = self;
+        let left_out =
+            [units_rewritten.values(), background.values(), log_blocks.values(), faults.values(), slc.values()];
         let mut values = self.values();
-        values.truncate(values.len() - left_out.len());
+        values.truncate(values.len() - left_out.concat().len());
         values
     }
 

@@ -7,6 +7,7 @@ pub mod attribution;
 pub mod bounds;
 pub mod collections;
 pub mod counters;
+pub mod energy;
 pub mod latency;
 pub mod profile;
 pub mod results;

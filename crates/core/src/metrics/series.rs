@@ -268,6 +268,8 @@ impl Window {
         Statistics::new(&Interval {
             config,
             counters: &self.counters,
+            channels: &self.channels,
+            span: self.width(),
             buffer: &self.buffer,
             buffer_units: self.buffer_units,
             free_blocks_min: self.free_blocks_min,

@@ -6,9 +6,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
 
 use super::counters::{BufferCounts, Counters, ratio};
+use super::energy::{EnergyUse, Work};
 use super::summary::units_programmed;
 use super::table::{Count, Value, Values};
 use crate::config::DeviceConfig;
+use crate::sim::time::Time;
 
 /// Data of a span of time from which statistics follow.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +19,10 @@ pub struct Interval<'a> {
     pub config: &'a DeviceConfig,
     /// Counters of the span.
     pub counters: &'a Counters,
+    /// Times of data and of commands in picoseconds, indexed by channel.
+    pub channels: &'a [[i64; 2]],
+    /// Length of the span.
+    pub span: Time,
     /// Counters of the buffer.
     pub buffer: &'a BufferCounts,
     /// Number of units in the buffer, and number of dirty units, at the end.
@@ -32,6 +38,12 @@ pub struct Interval<'a> {
 impl Interval<'_> {
     fn units_programmed(&self) -> u64 {
         units_programmed(self.config, self.counters)
+    }
+
+    /// Returns the energy, or `None` if the device states none.
+    fn energy(&self) -> Option<EnergyUse> {
+        let data = self.channels.iter().map(|[data, _]| data).sum();
+        EnergyUse::new(self.config, &Work { counters: self.counters, data, span: self.span }, 0)
     }
 }
 
@@ -56,6 +68,10 @@ statistics! {
         Gauge associativity: Option<f64> => associativity, _ = of.counters.log_blocks.associativity();
         /// Uncorrectable page reads, for any cause.
         Counter uncorrectable_reads: u64 => _, uncorrectable_reads = of.counters.faults.uncorrectable.iter().sum();
+        /// Energy, in joules; undefined without a table `energy`. The power of parts counts from time 0 in frames.
+        Counter energy_joules: Option<f64> => energy_j, energy_joules = of.energy().map(|energy| energy.total_j);
+        /// Mean power, in watts; undefined without a table `energy`.
+        Gauge power_watts: Option<f64> => power_w, power_watts = of.energy().and_then(|energy| energy.mean_w);
         /// Minimum number of free blocks of a plane, at the end.
         Gauge free_blocks_min: u64 => free_blocks_min, free_blocks_min = of.free_blocks_min.into();
         /// Mean number of free blocks of a plane, at the end.

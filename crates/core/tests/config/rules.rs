@@ -79,6 +79,16 @@ const REFUSED: &[(&[&str], &str)] = &[
         &["mapping.scheme.dftl.cells=slc", "capacity.spare=0.5"],
         "mapping.scheme.dftl: cells = slc: needs nand.slc_mode, with the times of such blocks",
     ),
+    (
+        &["energy.slc_read=5uJ"],
+        "energy.slc_read = 5uJ: needs nand.slc_mode: without it no block is in SLC mode; leave it out",
+    ),
+    (&["energy.read=2J"], "energy.read = 2J: must be from 0fJ to 1J"),
+    (&["energy.die=2000W"], "energy.die = 2000W: must be from 0nW to 1000W"),
+    (
+        &["bus.protocol.sdr=25ns", "bus.read_cycle=30ns", "energy.transfer=100pJ"],
+        "energy.transfer = 100pJ: needs equal bus.read_cycle and bus.write_cycle",
+    ),
     (&["nand.erase=1000s"], "nand.erase = 1000s: must be from 0ps to 100s"),
     (&["nand.cell=mlc", "nand.read=['25us', '101s']"], "nand.read = 101s: must be from 0ps to 100s"),
     (&["gc.throttle={ below = 10, delay = '0us' }"], "gc.throttle.delay = 0ps: must be from 1ps to 100s"),

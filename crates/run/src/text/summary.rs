@@ -42,6 +42,7 @@ pub fn text(summary: &Summary, around: &Around) -> String {
     gc(&mut page, summary);
     controller(&mut page, summary);
     busy(&mut page, summary);
+    energy(&mut page, summary);
     wear(&mut page, summary);
     live(&mut page, summary);
     if let Some(prepared_s) = around.prepared_s {
@@ -462,6 +463,32 @@ fn busy(page: &mut Page, summary: &Summary) {
     };
     page.line("channels", [share("data", &channels.data), share("commands", &channels.command)].join(", "));
     page.line("dies", [share("cells", &dies.cell), share("held for transfers", &dies.register_held)].join(", "));
+}
+
+/// Writes the energy by operation, if the device states it.
+fn energy(page: &mut Page, summary: &Summary) {
+    let Some(energy) = &summary.energy else { return };
+    let parts = [
+        ("reads", energy.read_j),
+        ("programs", energy.program_j),
+        ("erases", energy.erase_j),
+        ("transfers", energy.transfer_j),
+        ("static", energy.static_j),
+    ];
+    let parts = parts.into_iter().filter(|(_, part)| *part > 0.0);
+    let parts: Vec<String> = parts.map(|(name, part)| format!("{name} {} %", percent(part / energy.total_j))).collect();
+    let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+    let power = or_dash(energy.mean_w, |power| in_prefixed(power, "W"));
+    let per_byte = or_dash(energy.per_host_byte_j, |energy| in_prefixed(energy, "J"));
+    let total = in_prefixed(energy.total_j, "J");
+    page.line("energy", format!("{total}{parts}; {power} on average, {per_byte} per host byte"));
+}
+
+/// Formats a value below or above 1 with the prefix of its unit.
+fn in_prefixed(value: f64, unit: &str) -> String {
+    let prefixes = [(1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"), (1e-12, "p")];
+    let (scale, prefix) = prefixes.into_iter().find(|(scale, _)| value >= *scale).unwrap_or((1.0, ""));
+    format!("{} {prefix}{unit}", decimals(value / scale))
 }
 
 fn wear(page: &mut Page, summary: &Summary) {

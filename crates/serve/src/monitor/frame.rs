@@ -585,9 +585,18 @@ impl Requests {
 
 impl Flash {
     fn new(config: &DeviceConfig, snapshot: &Snapshot, counters: &Counters, span_s: f64) -> Flash {
-        let Sample { buffer, buffer_units, free_blocks_min, free_blocks_sum, bad_blocks, .. } = snapshot.sample;
-        let interval =
-            Interval { config, counters, buffer: &buffer, buffer_units, free_blocks_min, free_blocks_sum, bad_blocks };
+        let Sample { at, buffer, buffer_units, free_blocks_min, free_blocks_sum, bad_blocks, .. } = snapshot.sample;
+        let interval = Interval {
+            config,
+            counters,
+            channels: &snapshot.sample.channels,
+            span: at,
+            buffer: &buffer,
+            buffer_units,
+            free_blocks_min,
+            free_blocks_sum,
+            bad_blocks,
+        };
         let now = snapshot.window.as_ref().map(|window| window.statistics(config)).unwrap_or_default();
         let parallel = snapshot.sample.parallel.shapes().map(|shape| ParallelCommands {
             kind: shape.kind.name().to_owned(),

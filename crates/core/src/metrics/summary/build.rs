@@ -5,6 +5,7 @@ use crate::config::BlockSummary;
 use crate::metrics::attribution::Bands;
 use crate::metrics::bounds::Demand;
 use crate::metrics::counters::{Counters, ProgramCause};
+use crate::metrics::energy::Work;
 use crate::metrics::results::{OperationResults, StreamResults};
 use crate::sim::request::Operation;
 use crate::sim::time::Time;
@@ -66,6 +67,7 @@ impl Summary {
             utilization: Utilization::new(measurement),
             gangs: GangUse::all(measurement),
             pools: PoolsUse::new(measurement),
+            energy: EnergyUse::of(measurement),
             bottleneck: Bottleneck::new(measurement),
             updates: Updates::new(counters),
             buffer: BufferUse::of(measurement),
@@ -90,6 +92,16 @@ pub fn units_programmed(config: &DeviceConfig, counters: &Counters) -> u64 {
         }
     };
     counters.units_programmed + counters.units_padded + summaries
+}
+
+impl EnergyUse {
+    /// Returns the energy of a run, or `None` if the device states none.
+    fn of(measurement: &Measurement) -> Option<EnergyUse> {
+        let Measurement { config, results, counters, elapsed, channels, .. } = *measurement;
+        let data = channels.iter().map(|time| time.data.0 as i64).sum();
+        let bytes = [Operation::Read, Operation::Write].map(|operation| results.of(operation).bytes);
+        EnergyUse::new(config, &Work { counters, data, span: elapsed }, bytes.iter().sum())
+    }
 }
 
 impl Requests {

@@ -62,6 +62,7 @@ use serde::{Deserialize, Serialize};
 pub use super::attribution::Parts;
 use super::counters::ratio;
 pub use super::counters::{Merges, ProgramCauses, ReadCauses};
+pub use super::energy::EnergyUse;
 use crate::config::DeviceConfig;
 
 /// Value of `schema` in results of this format. The number is raised when a field changes its meaning or is removed.
@@ -138,6 +139,9 @@ pub struct Summary {
     /// Allocation pools; absent with less than two of them (`config.allocation.dynamic.scope`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pools: Option<PoolsUse>,
+    /// Energy, by operation; absent without a table `config.energy`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy: Option<EnergyUse>,
     /// Resource that limits the run.
     pub bottleneck: Bottleneck,
     /// Mapping units touched by host writes, by the kind of update.
