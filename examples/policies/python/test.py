@@ -48,7 +48,7 @@ class Policies(unittest.TestCase):
         with self.assertRaisesRegex(fg.ConfigError, "did you mean `deadline`"):
             fg.Device("tiny", {"scheduler": "deadlin"})
         with self.assertRaisesRegex(fg.ConfigError, "did you mean `append`.* page, dftl, block"):
-            fg.Device("tiny", {"mapping.scheme": "apend"})
+            fg.Device("tiny", {"mapping.scheme": "appends"})
         with self.assertRaisesRegex(fg.OptionError, "use another name"):
             fg.policies.register("deadline")(NewestFirst)
 

@@ -176,7 +176,7 @@ fn errors_suggest_them() {
     for (set, says) in [
         ("gc.victim=cost-age-time", "did you mean `cost-age-times`? one of greedy, fifo"),
         ("scheduler=dedline", "unknown name `dedline`, did you mean `deadline`?"),
-        ("mapping.scheme=apend", "unknown name `apend`, did you mean `append`?"),
+        ("mapping.scheme=appends", "unknown name `appends`, did you mean `append`?"),
         ("scheduler.deadline.reads=1ms", "unknown key `scheduler.deadline.reads`"),
         ("scheduler.deadline.read=soon", "`scheduler`: `deadline`: "),
         ("mapping.scheme.append.free=2", "unknown key `mapping.scheme.append.free`"),
