@@ -41,7 +41,8 @@ impl Device {
         into.pools.clone_from(&self.ftl.pool_units);
     }
 
-    /// Appends the kinds of a range of blocks ([`KeptBlock::kind`]), if the mapping scheme has log blocks.
+    /// Appends the kinds of a range of blocks, if the mapping scheme has log blocks: see
+    /// [`KeptBlock::kind`](crate::ftl::mapping::KeptBlock).
     pub fn copy_kinds(&self, blocks: Range<usize>, into: &mut Vec<u8>) {
         if self.config.log_kinds().is_empty() {
             return;
