@@ -1,8 +1,8 @@
 //! Page mapping: the whole map is in the controller's memory, and a unit may be anywhere. No block is kept.
 
 use super::{
-    Bound, Change, Context, Ended, KeptBlock, LookUp, Mapping, Place, Program, Recovering, SchemeOptions,
-    SchemeReport, Step, Target,
+    Bound, Change, Context, Ended, KeptBlock, LookUp, Mapping, Place, Program, Recovering, SchemeOptions, SchemeReport,
+    Step, Target,
 };
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;

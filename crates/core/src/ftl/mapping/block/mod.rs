@@ -14,8 +14,8 @@ use std::collections::VecDeque;
 
 use super::own_blocks::{self, OwnBlocks};
 use super::{
-    Bound, Change, Context, Ended, KeptBlock, Mapping, Needs, Program, Recovering, SchemeOptions,
-    SchemeReport, Step, Target, WholeBlocks, check_places,
+    Bound, Change, Context, Ended, KeptBlock, Mapping, Needs, Program, Recovering, SchemeOptions, SchemeReport, Step,
+    Target, WholeBlocks, check_places,
 };
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
@@ -263,5 +263,4 @@ impl<C: Context + ?Sized> Mapping<C> for Block {
     fn recount(&self, ftl: &Ftl) -> Result<(), String> {
         self.recount_blocks(ftl)
     }
-
 }

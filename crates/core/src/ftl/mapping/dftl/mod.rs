@@ -304,5 +304,4 @@ impl<C: Context + ?Sized> Mapping<C> for Dftl {
     fn recount(&self, ftl: &Ftl) -> Result<(), String> {
         self.recount_map(ftl)
     }
-
 }
