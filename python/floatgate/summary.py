@@ -502,7 +502,7 @@ class ProgramCauses(Node):
 
     __slots__ = ()
     _absent: ClassVar[Mapping[str, Any]] = {
-        "wear": 0, "journal": 0, "checkpoint": 0
+        "wear": 0, "journal": 0, "checkpoint": 0, "fold": 0
     }
 
     host: int
@@ -538,13 +538,16 @@ class ProgramCauses(Node):
     checkpoint: int
     """Parts of the checkpoint (`durability.checkpoint`)."""
 
+    fold: int
+    """Data that folding moved out of the SLC cache (`config.slc_cache`)."""
+
 
 class ReadCauses(Node):
     """Pages read, by cause."""
 
     __slots__ = ()
     _absent: ClassVar[Mapping[str, Any]] = {
-        "wear": 0
+        "wear": 0, "fold": 0
     }
 
     host: int
@@ -564,6 +567,9 @@ class ReadCauses(Node):
 
     merge: int
     """Data copied to keep the units of a logical block together."""
+
+    fold: int
+    """Data that folding moves out of the SLC cache (`config.slc_cache`)."""
 
 
 class MapCache(Node):
@@ -626,11 +632,11 @@ class Gc(Node):
     __slots__ = ()
     _kinds: ClassVar[Mapping[str, str]] = {
         "units_moved": "MovedUnits", "collected_per_package": "PerPackage", "merges": "Merges", "log_blocks":
-        "LogBlocks", "background": "BackgroundGc"
+        "LogBlocks", "background": "BackgroundGc", "slc_cache": "SlcCacheUse"
     }
     _absent: ClassVar[Mapping[str, Any]] = {
         "efficiency": None, "free_blocks": None, "collection_us": None, "collected_per_package": {"mean": None,
-        "min": None, "max": None}, "migrations": 0, "log_blocks": None, "background": None
+        "min": None, "max": None}, "migrations": 0, "log_blocks": None, "background": None, "slc_cache": None
     }
 
     victims: int
@@ -672,11 +678,17 @@ class Gc(Node):
     background: BackgroundGc | None
     """Part in idle time (`config.gc.background`); absent without it."""
 
+    slc_cache: SlcCacheUse | None
+    """SLC cache (`config.slc_cache`); absent without one."""
+
 
 class MovedUnits(Node):
     """Mapping units moved, by cause."""
 
     __slots__ = ()
+    _absent: ClassVar[Mapping[str, Any]] = {
+        "fold": 0
+    }
 
     gc: int
     """Units moved to reclaim their block."""
@@ -689,6 +701,9 @@ class MovedUnits(Node):
 
     merge: int
     """Units moved in merges of logical blocks (mapping schemes that merge blocks)."""
+
+    fold: int
+    """Units that folding moved out of the SLC cache (`config.slc_cache`)."""
 
 
 class PerPackage(Node):
@@ -773,6 +788,27 @@ class BackgroundGc(Node):
 
     units_moved: int
     """Mapping units moved out of these victims, in idle time or later."""
+
+
+class SlcCacheUse(Node):
+    """SLC cache."""
+
+    __slots__ = ()
+
+    units: int
+    """Mapping units written to the cache. Other units of the host went to native blocks."""
+
+    pages_read: int
+    """Pages of the cache that were read, for any cause."""
+
+    pages_programmed: int
+    """Pages of the cache that were programmed, for any cause."""
+
+    folded: int
+    """Blocks of the cache that folding has chosen."""
+
+    folded_idle: int
+    """Part of them in idle time (`config.slc_cache.idle`)."""
 
 
 class UnitClass(Node):

@@ -83,8 +83,8 @@ pub fn precondition(
     match to {
         Precondition::None => {}
         Precondition::Fill => fill(ftl, on_progress)?,
-        Precondition::Aged(share) => age(ftl, share, whole, on_progress)?,
-        Precondition::Invalid(share) => wear_in(ftl, share, whole, on_progress)?,
+        Precondition::Aged(share) => beside_cache(ftl, |ftl| age(ftl, share, whole, on_progress))?,
+        Precondition::Invalid(share) => beside_cache(ftl, |ftl| wear_in(ftl, share, whole, on_progress))?,
         Precondition::Steady => {
             fill(ftl, &mut |share| on_progress(share / 4.0))?;
             let (amplification, converged) = steady::overwrite(ftl, seed, on_progress)?;
@@ -116,6 +116,17 @@ fn seal(ftl: &mut Ftl, before: &Counters, reached: &mut Reached) {
     if reached.write_amplification.is_none() && counted.host_units > 0 {
         reached.write_amplification = Some(amplification(&counted));
     }
+}
+
+/// Writes native blocks only, because the SLC cache would not keep invalid units.
+fn beside_cache<T>(ftl: &mut Ftl, write: impl FnOnce(&mut Ftl) -> T) -> T {
+    let set = |ftl: &mut Ftl, is_bypassed| {
+        ftl.folding.iter_mut().for_each(|folding| folding.is_bypassed = is_bypassed);
+    };
+    set(ftl, true);
+    let result = write(ftl);
+    set(ftl, false);
+    result
 }
 
 /// Fills the device so that a share of each block is invalid. As many units as the share requires are written twice in
@@ -194,9 +205,9 @@ fn wear_in(ftl: &mut Ftl, share: f64, whole: Option<WholeBlocks>, on_progress: O
 }
 
 /// Returns the number of blocks of a plane that cannot be full of invalid data before a run: those that are free when
-/// garbage collection stops, open ones, and those of translation pages.
+/// garbage collection stops, open ones, and those of translation pages and of the SLC cache.
 fn kept(shape: &Shape) -> u32 {
-    shape.soft + 1 + shape.classes + shape.map_blocks
+    shape.soft + 1 + shape.classes + shape.map_blocks + shape.cache_blocks
 }
 
 /// Returns the number of units in a share of a plane, rounded down to whole programs. Shares are decimal numbers of a

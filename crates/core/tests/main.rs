@@ -40,6 +40,7 @@ mod queueing;
 mod reserve;
 mod sensitivity;
 mod serving;
+mod slc_cache;
 mod ssd;
 mod state;
 mod steady;

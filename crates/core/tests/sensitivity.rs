@@ -105,6 +105,18 @@ const TLC: [&str; 6] = [
 /// The device of `TLC` with its map in SLC mode.
 const IN_SLC_MODE: [&str; 7] = [TLC[0], TLC[1], TLC[2], TLC[3], TLC[4], TLC[5], "mapping.scheme.dftl.cells=slc"];
 
+/// A device with an SLC cache.
+const CACHED: [&str; 5] = [
+    "capacity.spare=0.6",
+    "geometry.pages=66",
+    "nand.cell=tlc",
+    "nand.slc_mode={ read = \"20us\", program = \"75us\" }",
+    "slc_cache.blocks=4",
+];
+
+/// A device with an SLC cache that is folded completely.
+const CACHED_LOW: [&str; 6] = [CACHED[0], CACHED[1], CACHED[2], CACHED[3], CACHED[4], "slc_cache.low_water=0.0"];
+
 /// A device with several of every level, and all sizes of pools.
 const LEVELS: [&str; 6] = [
     "geometry.channels=4",
@@ -317,6 +329,11 @@ const CASES: &[Case] = &[
     ("durability.trim_journal", &[], TRIMS, &["true", "false"]),
     ("durability.checkpoint", &[], WRITES, &["-", "64KiB", "1MiB"]),
     ("durability.map", &["durability.trim_journal=true"], STREAM, &["volatile", "non-volatile", "saved"]),
+    ("slc_cache.blocks", &CACHED, BURSTS, &["-", "2", "3"]),
+    ("slc_cache.when_full", &CACHED, WRITES, ALL),
+    ("slc_cache.high_water", &CACHED_LOW, BURSTS, &["0.5", "1.0"]),
+    ("slc_cache.low_water", &CACHED, BURSTS, &["0.0", "0.7"]),
+    ("slc_cache.idle", &CACHED, BURSTS, &["-", "1ms", "15ms"]),
     ("energy.read", &[], READS, &["-", "0J", "5uJ"]),
     ("energy.program", &[], WRITES, &["-", "0J", "30uJ"]),
     ("energy.erase", &[], WRITES, &["-", "0J", "200uJ"]),

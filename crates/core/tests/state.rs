@@ -76,6 +76,14 @@ const DEVICES: &[&[&str]] = &[
         "nand.cell=qlc",
         "capacity.spare=0.7",
     ],
+    &[
+        "nand.cell=tlc",
+        "geometry.pages_per_program=3",
+        "geometry.pages=24",
+        "capacity.spare=0.7",
+        "nand.slc_mode={ read = \"20us\", program = \"75us\" }",
+        "slc_cache={ blocks = 5, when_full = \"wait\", high_water = 1.0, low_water = 0.9 }",
+    ],
 ];
 
 fn small(overrides: &[&str]) -> DeviceConfig {

@@ -78,7 +78,7 @@ const INTERNAL: [&str; 8] = [
 #[test]
 fn every_counter_is_in_results() {
     // Together, the devices have all parts of a result that depend on the device.
-    let devices: [&[&str]; 4] = [
+    let devices: [&[&str]; 5] = [
         &["mapping.scheme.dftl.cache=4KiB", "capacity.spare=0.3", "buffer.capacity=1MiB"],
         &[
             "gc.background.idle=1ms",
@@ -92,6 +92,7 @@ fn every_counter_is_in_results() {
             "nand.slc_mode={ read = \"20us\", program = \"75us\" }",
             "energy={ slc_read = \"1uJ\", slc_program = \"1uJ\" }",
         ],
+        &["nand.cell=mlc", "nand.slc_mode={ read = \"20us\", program = \"75us\" }", "slc_cache.blocks=4"],
     ];
     let named = |of: serde_json::Result<serde_json::Value>| names("", &of.unwrap());
     let (counters, buffer) =

@@ -50,6 +50,7 @@ impl DeviceConfig {
             check.block();
             check.slc_mode();
             check.energy(self);
+            check.slc_cache(self);
             check.capacity();
         }
         // Schemes that merge blocks need some for units of the device itself. Their number depends on the capacity.

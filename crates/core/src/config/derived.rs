@@ -182,9 +182,9 @@ impl DeviceConfig {
         BlockSize { units, data_units, program_units, program_pages }
     }
 
-    /// Returns the capacities of blocks of data and of blocks of translation pages.
-    pub fn block_sizes(&self) -> [BlockSize; 2] {
-        [CellMode::Native, self.map_cells()].map(|cells| self.block_size(cells))
+    /// Returns the capacities of blocks of data, of blocks of translation pages, and of blocks of the SLC cache.
+    pub fn block_sizes(&self) -> [BlockSize; 3] {
+        [CellMode::Native, self.map_cells(), CellMode::Slc].map(|cells| self.block_size(cells))
     }
 
     /// Returns the cell mode of the blocks of translation pages.

@@ -29,6 +29,7 @@ mod reference;
 mod reserve;
 mod schema;
 mod shape;
+pub mod slc_cache;
 mod structure;
 mod suggestion;
 pub mod units;
@@ -43,6 +44,7 @@ use advanced::Advanced;
 use cells::SlcMode;
 use energy::EnergyConfig;
 use gang::Gang;
+use slc_cache::SlcCacheConfig;
 
 use crate::cache::eviction::EvictionConfig;
 use crate::ftl::allocation::AllocationConfig;
@@ -116,6 +118,10 @@ pub struct DeviceConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "BufferConfig")]
     pub buffer: Option<BufferConfig>,
+    /// Blocks in SLC mode that take the writes of the host first. Without this table there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "SlcCacheConfig")]
+    pub slc_cache: Option<SlcCacheConfig>,
     /// Data kept in flash for the recovery after a power cut, in addition to `mapping.block_summary`.
     #[serde(default, skip_serializing_if = "Durability::is_default")]
     pub durability: Durability,

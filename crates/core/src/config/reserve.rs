@@ -29,7 +29,10 @@
 //! threshold, or the reserve if it is more. `gc.pace = "proportional"` does not allow this, because it keeps the free
 //! space of S blocks. Nor do pools of garbage collection and migrations of wear leveling, which move units elsewhere.
 //!
-//! B does not include bad blocks (`faults`).
+//! B does not include bad blocks (`faults`), nor the blocks of an SLC cache. Folding a block frees none of B. It leaves
+//! the reserve, and host writes leave one more block than that, so that they do not take the block that folding has
+//! found. So folding waits for garbage collection, which does not wait for it. Writes that wait for the cache wait for
+//! folding, and thus for garbage collection of the same plane. Bad blocks of the cache count as if they were others.
 //!
 //! # Pools
 //!
@@ -71,11 +74,16 @@ use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::gc::trigger::TriggerConfig;
 
 impl DeviceConfig {
-    /// Returns the soft threshold in blocks of a plane. If blocks may fail it is at least two: one is reserved for
-    /// failures.
+    /// Returns the number of free blocks of a plane that host writes leave: one for garbage collection, one for
+    /// failures if blocks may fail, and one for the block that is folded if there is an SLC cache.
+    pub fn reserve(&self) -> u32 {
+        1 + u32::from(self.faults.is_some()) + u32::from(self.slc_cache.is_some())
+    }
+
+    /// Returns the soft threshold in blocks of a plane. It is at least the reserve, unless that is one block.
     pub fn soft_threshold(&self) -> u32 {
         let soft = self.gc.soft_threshold.of(self.geometry.blocks);
-        if self.faults.is_some() { soft.max(2) } else { soft }
+        if self.reserve() > 1 { soft.max(self.reserve()) } else { soft }
     }
 
     /// Returns the least number of free blocks of a plane that a full device has to be able to keep.
@@ -84,7 +92,7 @@ impl DeviceConfig {
         let by_plane = gc.scope == GcScope::Plane && gc.destination == GcScope::Plane;
         match gc.trigger {
             TriggerConfig::Lazy(_) if gc.pace == GcPace::Queued && by_plane && !gc.wear.migrates() => {
-                self.hard_threshold().max(1 + u32::from(self.faults.is_some()))
+                self.hard_threshold().max(self.reserve())
             }
             _ => self.soft_threshold(),
         }
@@ -208,7 +216,8 @@ impl DeviceConfig {
 
     /// Returns the result of `room` for a plane with `good` good blocks.
     fn room_of(&self, good: u32, free_blocks: u32, map: u32) -> u64 {
-        let blocks = good.saturating_sub(free_blocks).saturating_sub(self.frontiers_per_plane()).saturating_sub(map);
+        let kept = free_blocks.saturating_add(self.frontiers_per_plane()).saturating_add(map);
+        let blocks = good.saturating_sub(kept.saturating_add(self.cache_blocks()));
         (u64::from(blocks) * self.sure_units()).saturating_sub(1)
     }
 
@@ -284,7 +293,7 @@ impl DeviceConfig {
         }
         let needed = self.units_to_hold() + 1;
         let blocks = needed.div_ceil(self.sure_units()) + u64::from(self.frontiers_per_plane());
-        let blocks = blocks + u64::from(self.map_blocks());
+        let blocks = blocks + u64::from(self.map_blocks()) + u64::from(self.cache_blocks());
         u64::from(self.good_blocks())
             .checked_sub(blocks)
             .filter(|free_blocks| *free_blocks > 0)

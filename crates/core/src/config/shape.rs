@@ -42,7 +42,7 @@ const SHAPELESS: &[&str] = &[
 ];
 
 /// Options that affect the contents of flash. All other options that affect saved states select policies.
-const MEDIA: &[&str] = &["geometry", "gang", "capacity", "nand", "mapping.block_summary", "faults"];
+const MEDIA: &[&str] = &["geometry", "gang", "capacity", "nand", "mapping.block_summary", "faults", "slc_cache.blocks"];
 
 /// Options that affect saved states.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +78,9 @@ impl DeviceConfig {
             figures.insert("capacity".to_owned(), json!({ "logical": self.logical_bytes() }));
         }
         figures["gc"]["soft_threshold"] = self.gc.soft_threshold.of(self.geometry.blocks).into();
+        if self.slc_cache.is_some() {
+            figures["slc_cache"]["blocks"] = self.cache_blocks().into();
+        }
         figures["mapping"]["block_summary"] = (self.mapping.block_summary != BlockSummary::None).into();
         if self.packages_per_page() == 1 {
             // Other gangs do not change the addresses of data.
@@ -85,7 +88,7 @@ impl DeviceConfig {
         }
         let mut shape = Shape { media: Value::Object(Map::new()), policy: Value::Object(Map::new()) };
         sort_out(&figures, "", &mut shape);
-        if !self.map_cells().is_native() {
+        if !self.map_cells().is_native() || self.slc_cache.is_some() {
             // The number of pages of a block in SLC mode depends on the bits per cell.
             shape.media["nand.cell"] = figures["nand"]["cell"].clone();
         }
@@ -107,7 +110,7 @@ pub fn shapes_state(path: &str) -> bool {
 
 /// Returns `true` for tables whose keys are compared one by one. Other tables are policies with their options.
 fn is_opened(path: &str) -> bool {
-    ["geometry", "capacity", "nand", "nand.advanced", "mapping", "gc"].contains(&path)
+    ["geometry", "capacity", "nand", "nand.advanced", "mapping", "gc", "slc_cache"].contains(&path)
 }
 
 /// Adds the options that affect saved states to their part of `shape`, in alphabetical order.

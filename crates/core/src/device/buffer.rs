@@ -400,6 +400,7 @@ impl Device {
     #[inline]
     pub(super) fn note_rest(&mut self) {
         self.arm_background();
+        self.arm_folding();
         let Some(buffer) = &self.buffer else { return };
         if let Some(idle) = buffer.idle()
             && self.outstanding() == 0

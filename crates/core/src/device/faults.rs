@@ -109,7 +109,7 @@ impl Device {
             return self.kept_again(&writes, None, self.start_of_program(ppn));
         }
         let count = self.chain(first).count() as u32;
-        self.program_failed(self.start_of_program(ppn), self.ftl.shape().units_per_program, count);
+        self.program_failed(self.start_of_program(ppn), self.program_units_at(ppn), count);
         if self.tasks.any_new() {
             return self.tasks.push(Task::QueueAgain(first));
         }

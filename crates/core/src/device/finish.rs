@@ -153,11 +153,12 @@ impl Device {
         if !self.transactions[first].complete {
             self.contents_complete(first); // The page was in the register.
         }
-        if self.program_fails(self.start_of_program(ppn), self.ftl.shape().units_per_program) {
+        let units = self.program_units_at(ppn);
+        if self.program_fails(self.start_of_program(ppn), units) {
             return self.write_again(first);
         }
-        self.store_program(self.start_of_program(ppn), first);
-        self.observe_programmed(self.start_of_program(ppn), self.ftl.shape().units_per_program);
+        self.store_program(self.start_of_program(ppn), units, first);
+        self.observe_programmed(self.start_of_program(ppn), units);
         self.finish_writes_of(ppn, first);
     }
 
@@ -176,7 +177,7 @@ impl Device {
             let (lpn, start) = (Lpn(self.ftl.map.owner(ppn)), self.start_of_program(ppn));
             call::ended(self, Ended::Writes(lpn, start));
         } else {
-            self.program_ended(ppn, Role::Data);
+            self.program_ended(ppn, self.ftl.blocks.role_at(ppn));
         }
         self.admit();
     }
@@ -263,7 +264,16 @@ impl Device {
 
     /// Returns the first unit of the program that a physical address is part of.
     pub(super) fn start_of_program(&self, ppn: Ppn) -> Ppn {
-        Ppn(ppn.0 - self.ftl.blocks.offset_in_block(ppn) % self.ftl.shape().units_per_program)
+        Ppn(ppn.0 - self.ftl.blocks.offset_in_block(ppn) % self.program_units_at(ppn))
+    }
+
+    /// Returns the number of units of a program of host writes, or of copies, that a physical address is part of.
+    #[inline]
+    pub(super) fn program_units_at(&self, ppn: Ppn) -> u32 {
+        match &self.ftl.folding {
+            Some(_) => self.ftl.blocks.size(self.ftl.blocks.role_at(ppn)).program_units,
+            None => self.ftl.shape().units_per_program,
+        }
     }
 
     /// Handles the end of a program at `ppn`, in a block of a role. If it was the last program of data in the block,
@@ -443,8 +453,10 @@ impl Device {
         if is_kept {
             return self.kept_erased(plane, role, failed);
         }
-        // Only a mutant erases a failed block, and `awaiting_erase` does not count it.
-        self.jobs[plane].awaiting_erase = self.jobs[plane].awaiting_erase.saturating_sub(1);
+        // Only a mutant erases a failed block, and neither count includes it.
+        let job = &mut self.jobs[plane];
+        let count = if role == Role::Cache { &mut job.folded } else { &mut job.awaiting_erase };
+        *count = count.saturating_sub(1);
         if failed {
             self.check_spare(plane);
         }

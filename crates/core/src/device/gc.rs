@@ -8,7 +8,7 @@ use crate::config::units::BlockCount;
 use crate::dispatch;
 use crate::ftl::gc::job::Step;
 use crate::ftl::mapping::call;
-use crate::ftl::space::{Claim, Role};
+use crate::ftl::space::Role;
 use crate::host::cores::Work;
 use crate::nand::array::LunState;
 use crate::sim::id::{BlockId, PlaneId, Ppn, TransactionId};
@@ -39,7 +39,10 @@ impl Device {
         }
         match &self.ftl.pools {
             Some(_) => self.ftl.blocks.free_together(self.collected_by(plane)) <= self.ftl.hard(),
-            None => self.ftl.blocks.free_blocks(plane, Role::Data) <= self.ftl.shape().hard,
+            None => {
+                self.ftl.blocks.free_blocks(plane, Role::Data) <= self.ftl.shape().hard
+                    || self.ftl.blocks.waits_for_folding(plane)
+            }
         }
     }
 
@@ -202,9 +205,35 @@ impl Device {
         }
     }
 
+    /// Sets the timer of folding in idle time, if no request is outstanding.
+    #[inline]
+    pub(super) fn arm_folding(&mut self) {
+        if let Some(folding) = &self.ftl.folding
+            && let Some(idle) = folding.idle
+            && self.outstanding() == 0
+            && self.ftl.has_full_cache()
+        {
+            self.set_timer(Timer::Fold, self.now.later(idle));
+        }
+    }
+
+    /// Starts folding in idle time, unless a request is outstanding.
+    pub(super) fn fold_event(&mut self) {
+        if self.outstanding() > 0 {
+            return;
+        }
+        if let Some(folding) = &mut self.ftl.folding {
+            folding.is_idle = true;
+            self.collect_all();
+        }
+    }
+
     /// Ends idle time, because a request has arrived.
     #[inline]
     pub(super) fn end_idle_time(&mut self) {
+        if let Some(folding) = &mut self.ftl.folding {
+            folding.is_idle = false;
+        }
         if self.ftl.shape().until > 0 {
             self.ftl.collect_below(&self.config, BlockCount::Blocks(0));
         }
@@ -252,7 +281,12 @@ impl Device {
             None => self.ftl.blocks.free_blocks(plane, Role::Data) <= self.ftl.shape().due,
         };
         // Most calls come while an operation is in flight.
-        !job.busy && (!job.is_idle() || is_due() || self.ftl.has_failed(plane) || self.ftl.blocks.is_migrating(plane))
+        !job.busy
+            && (!job.is_idle()
+                || is_due()
+                || self.ftl.folds(plane)
+                || self.ftl.has_failed(plane)
+                || self.ftl.blocks.is_migrating(plane))
     }
 
     /// Continues garbage collection after the firmware has spent the time to choose a block.
@@ -454,8 +488,7 @@ impl Device {
         if !self.dispatch.has_parked(plane) || !self.ftl.blocks.takes_host_write(plane) {
             return;
         }
-        let blocks = &self.ftl.blocks;
-        let room = blocks.units_for(blocks.region(plane, Role::Data), Claim::WRITE);
+        let room = self.ftl.blocks.room_for_host(plane);
         let mut back = Fifo::default();
         let mut count = 0;
         let lun = self.array.lun_of(plane);

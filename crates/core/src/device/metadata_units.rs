@@ -164,7 +164,7 @@ impl Device {
     /// or any other.
     fn plane_for_own(&self, lpn: Lpn) -> Option<PlaneId> {
         let planes = self.planes_for_own(lpn);
-        let takes = |plane: &PlaneId| self.ftl.blocks.takes_host_write(*plane);
+        let takes = |plane: &PlaneId| self.ftl.blocks.takes_own_write(*plane);
         let most = || {
             planes
                 .iter()

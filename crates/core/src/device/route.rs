@@ -61,6 +61,7 @@ impl Device {
                 Timer::Memory => self.memory_event(),
                 Timer::BufferIdle => self.idle_event(),
                 Timer::Background => self.background_event(),
+                Timer::Fold => self.fold_event(),
                 Timer::Throttle => self.throttle_event(),
                 Timer::Core(core) => self.core_event(core),
             },

@@ -70,13 +70,14 @@ pub fn inspect_body(input: &mut dyn BufRead) -> Result<Vec<Section>, StateError>
 }
 
 /// Names of all sections, in file order. A state has only the sections of the parts that its device has.
-const SECTIONS: [&str; 15] = [
+const SECTIONS: [&str; 16] = [
     "media/blocks",
     "policy/mapping",
     "media/map",
     "media/invalid",
     "media/sectors",
     "media/counts",
+    "media/folding",
     "media/contents",
     "media/faults",
     "policy/allocation",

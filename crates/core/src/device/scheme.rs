@@ -34,9 +34,9 @@ impl Device {
 
     /// Stores the contents of a program, in the order of physical addresses. `first` is the first host write of the
     /// program, or `NONE`.
-    pub(super) fn store_program(&mut self, start: Ppn, first: TransactionId) {
+    pub(super) fn store_program(&mut self, start: Ppn, units: u32, first: TransactionId) {
         let Some(contents) = self.observers.as_ref().and_then(|observers| observers.contents.as_ref()) else { return };
-        for ppn in (start.0..start.0 + self.ftl.shape().units_per_program).map(Ppn) {
+        for ppn in (start.0..start.0 + units).map(Ppn) {
             if self.ftl.map.owner(ppn) == PADDING {
                 continue;
             }
@@ -55,8 +55,9 @@ impl Device {
         if self.program_fails(merge.ppn, self.ftl.shape().units_per_program) {
             return self.kept_again(&[], Some(merge.logical_block()), merge.ppn);
         }
-        self.store_program(merge.ppn, TransactionId::NONE);
-        self.observe_programmed(merge.ppn, self.ftl.shape().units_per_program);
+        let units = self.ftl.shape().units_per_program;
+        self.store_program(merge.ppn, units, TransactionId::NONE);
+        self.observe_programmed(merge.ppn, units);
         call::ended(self, Ended::Copies(merge.logical_block(), merge.ppn));
     }
 

@@ -56,19 +56,23 @@ impl Device {
     /// Binds a read of a victim's page.
     #[inline(always)]
     fn start_gc_read(&mut self, id: TransactionId, at: Spot) -> bool {
-        if self.ftl.blocks.levels_wear() {
+        if self.ftl.blocks.moves_for_reasons() {
             return self.start_read_of_any(id, at);
         }
         self.start_read(id, ReadCause::Gc, at)
     }
 
-    /// Binds a read of a page of a victim or of a cold block.
+    /// Binds a read of a page of a victim, of a cold block, or of a block that is folded.
     #[cold]
     fn start_read_of_any(&mut self, id: TransactionId, at: Spot) -> bool {
         let cause = self.ftl.blocks.cause_of_read(self.ftl.blocks.block_of(self.transactions[id].ppn));
         let starts = self.start_read(id, cause, at);
-        if starts && cause == ReadCause::Wear {
-            self.array.draft_mut(at).purpose = Purpose::Wear;
+        if starts {
+            self.array.draft_mut(at).purpose = match cause {
+                ReadCause::Wear => Purpose::Wear,
+                ReadCause::Fold => Purpose::Fold,
+                _ => Purpose::OfClass,
+            };
         }
         starts
     }
@@ -118,7 +122,20 @@ impl Device {
         };
         let whole = || if spans { timing.page_out } else { timing.units_out[usize::from(read.units)] };
         let data = needed.unwrap_or_else(whole);
-        self.put(at, self.read(&read, pages, data, tag))
+        self.put(at, self.read(&read, pages, data, tag));
+        if self.ftl.folding.is_some() {
+            self.set_cache_times(at, pages);
+        }
+        true
+    }
+
+    /// Sets the times of the read `at` a spot if it is in the SLC cache, and counts its pages.
+    #[inline(never)]
+    fn set_cache_times(&mut self, at: Spot, pages: u32) {
+        if self.ftl.blocks.role_at(Ppn(self.array.draft(at).ppn)) == Role::Cache {
+            self.ftl.counters.slc.pages_read += u64::from(pages);
+            self.set_cell_times(at);
+        }
     }
 
     /// Returns the operation of a read of `pages` pages. Each takes the channel for `data`.
@@ -203,17 +220,18 @@ impl Device {
             return false;
         }
         // A write that must not wait for an erase may use space that is reserved for garbage collection.
-        let has_room = self.ftl.blocks.takes_host_write(plane);
+        let has_room = self.ftl.blocks.takes_host_write(plane) || self.takes_own(id, plane);
         let lent = !has_room && self.retry_of(id, plane).is_none();
         if lent && self.freeing_of(id, plane).is_none() {
             self.stall(id, plane);
             return false;
         }
-        let group = self.ftl.shape().units_per_program;
         let free_blocks = self.ftl.blocks.free_blocks(plane, Role::Data);
         let class = self.transactions[id].temperature;
         let blocks = &self.ftl.blocks;
         let frontier = if lent { blocks.gc_frontier(plane) } else { blocks.frontier_for_host(plane, class) };
+        let is_cached = blocks.is_cache_frontier(frontier);
+        let group = blocks.size(if is_cached { Role::Cache } else { Role::Data }).program_units;
         let first = self.ftl.blocks.advance(frontier, group);
         let mut count = 1;
         let kept = if self.config.nand.advanced.copy_back_modify { self.read_fused(id) } else { None };
@@ -231,13 +249,13 @@ impl Device {
             count += 1;
         }
         self.transactions[last].next = TransactionId::NONE;
-        self.pad(first, count);
+        self.pad(first, count, group);
         let cause = if self.durability.is_some() { self.cause_of(id, count) } else { ProgramCause::Host };
         let is_elsewhere = || lent || frontier != self.ftl.blocks.host_frontier(plane, class);
         if cause == ProgramCause::Host && self.ftl.classes.is_some() && is_elsewhere() {
             self.ftl.note_elsewhere(class, count);
         }
-        self.ftl.note_program_in(plane, cause, count);
+        self.note_writes(plane, is_cached, cause, count);
         self.observe_writes(first, group, cause, id);
         if self.ftl.blocks.free_blocks(plane, Role::Data) != free_blocks {
             self.block_taken(plane);
@@ -255,8 +273,33 @@ impl Device {
         let program = self.program(Class::HostProgram, plane, first, tag);
         match kept {
             Some(kept) => self.put(at, self.fused(id, kept, program)),
+            None if is_cached => self.put_cached(at, program),
             None => self.put(at, program),
         }
+    }
+
+    /// Counts a program of `count` units, in the SLC cache or in a native block.
+    #[inline]
+    fn note_writes(&mut self, plane: PlaneId, is_cached: bool, cause: ProgramCause, count: u32) {
+        if is_cached {
+            self.ftl.note_cache_program(plane, cause, count);
+        } else {
+            self.ftl.note_program_in(plane, cause, count);
+        }
+    }
+
+    /// Stores a program in the SLC cache `at` a spot. Returns `true`, as [`Device::put`] does.
+    #[inline(never)]
+    fn put_cached(&mut self, at: Spot, program: Operation) -> bool {
+        self.put(at, program);
+        self.set_cell_times(at);
+        true
+    }
+
+    /// Returns `true` if a write is of the device itself and goes to native blocks, because the SLC cache has no room.
+    #[cold]
+    fn takes_own(&self, id: TransactionId, plane: PlaneId) -> bool {
+        self.is_own(self.transactions[id].lpn) && self.ftl.blocks.takes_own_write(plane)
     }
 
     /// Starts the read of a write that is fused with it (`copy_back_modify`). Returns the address of the sectors that
@@ -328,10 +371,10 @@ impl Device {
         }
     }
 
-    /// Marks the units of a program that hold no data as padding.
+    /// Marks the units of a program of `group` units that hold no data as padding.
     #[inline]
-    fn pad(&mut self, first: Ppn, count: u32) {
-        for ppn in first.0 + count..first.0 + self.ftl.shape().units_per_program {
+    fn pad(&mut self, first: Ppn, count: u32, group: u32) {
+        for ppn in first.0 + count..first.0 + group {
             self.ftl.map.set_owner(Ppn(ppn), PADDING);
         }
     }
@@ -365,7 +408,7 @@ impl Device {
         let free_blocks = self.ftl.blocks.free_blocks(plane, Role::Data);
         let class = self.ftl.class_of(first_copy.lpn);
         let blocks = &self.ftl.blocks;
-        let cause = if blocks.levels_wear() {
+        let cause = if blocks.moves_for_reasons() {
             blocks.cause_of_copy(blocks.block_of(first_copy.from))
         } else {
             ProgramCause::Gc
@@ -383,8 +426,10 @@ impl Device {
             self.ftl.refresh_ready(plane);
         }
         self.put(at, self.program(self.transactions[id].class, plane, first, u64::MAX));
-        if cause == ProgramCause::Wear {
-            self.array.draft_mut(at).purpose = Purpose::Wear;
+        match cause {
+            ProgramCause::Wear => self.array.draft_mut(at).purpose = Purpose::Wear,
+            ProgramCause::Fold => self.array.draft_mut(at).purpose = Purpose::Fold,
+            _ => {}
         }
         true
     }
@@ -416,7 +461,7 @@ impl Device {
         }
         let free_blocks = self.ftl.blocks.free_blocks(plane, Role::Data);
         let to = self.ftl.blocks.advance(self.frontier_of_back(plane, from), page_units);
-        self.pad(to, 0);
+        self.pad(to, 0, shape.units_per_program);
         let job = &mut self.jobs[plane];
         for copy in &job.moving.back {
             self.ftl.map.set_owner(Ppn(to.0 + copy.from.0 - from.0), copy.lpn);
@@ -503,7 +548,8 @@ impl Device {
             "a block is erased although something depends on it"
         );
         self.observe_flash(FlashEvent::EraseBegun { block: erase.block() });
-        let purpose = self.ftl.blocks.purpose_of_erase(erase.block());
+        let is_folded = self.ftl.blocks.block(erase.block()).role == Role::Cache;
+        let purpose = if is_folded { Purpose::Fold } else { self.ftl.blocks.purpose_of_erase(erase.block()) };
         let timing = self.array.timing();
         let operation = Operation {
             kind: array::Kind::Erase,

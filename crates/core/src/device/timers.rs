@@ -21,6 +21,8 @@ pub(super) enum Timer {
     BufferIdle,
     /// Garbage collection: no request was outstanding for `gc.background.idle`.
     Background,
+    /// Folding: no request was outstanding for `slc_cache.idle`.
+    Fold,
     /// Throttle: the delay of the next write ends.
     Throttle,
     /// Core with this number: its work ends.
@@ -39,6 +41,7 @@ impl Timer {
             4 => Timer::BufferIdle,
             5 => Timer::Background,
             6 => Timer::Throttle,
+            7 => Timer::Fold,
             core => Timer::Core(core - Timer::Core(0).number()),
         }
     }
@@ -54,7 +57,8 @@ impl Timer {
             Timer::BufferIdle => 4,
             Timer::Background => 5,
             Timer::Throttle => 6,
-            Timer::Core(core) => 7 + core,
+            Timer::Fold => 7,
+            Timer::Core(core) => 8 + core,
         }
     }
 
@@ -63,8 +67,10 @@ impl Timer {
     pub(super) fn count(config: &DeviceConfig) -> u32 {
         let end = if let Some(firmware) = &config.controller.firmware {
             Timer::Core(firmware.cores)
-        } else if config.gc.throttle.is_some() {
+        } else if config.slc_cache.is_some() {
             Timer::Core(0)
+        } else if config.gc.throttle.is_some() {
+            Timer::Fold
         } else if config.gc.background.is_some() {
             Timer::Throttle
         } else if config.active_buffer().is_some() {
@@ -107,7 +113,7 @@ impl Device {
             // Work of the cores is progress, except for the choice of a victim, which may find none.
             Timer::Core(_) => self.quiet.0 += 1,
             // Each event frees places, starts operations, or lets a write pass. If not, it must not be set again.
-            Timer::Completion | Timer::Fill | Timer::BufferIdle | Timer::Background | Timer::Throttle => {
+            Timer::Completion | Timer::Fill | Timer::BufferIdle | Timer::Background | Timer::Fold | Timer::Throttle => {
                 self.quiet.0 += 1;
             }
         }
@@ -150,6 +156,7 @@ mod tests {
             Timer::BufferIdle,
             Timer::Background,
             Timer::Throttle,
+            Timer::Fold,
             Timer::Core(0),
             Timer::Core(7),
         ];

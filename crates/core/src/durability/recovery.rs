@@ -262,7 +262,8 @@ impl Rebuild<'_> {
     }
 
     /// Reads a block: by its summary if there is one, otherwise page by page. Returns the number of pages read. The
-    /// kind of the first page's record determines the role of the block, and thus its cell mode.
+    /// kind of the first page's record determines the role of the block, and thus its cell mode. That of a block of the
+    /// SLC cache follows from its address.
     fn scan_block(
         &mut self,
         flash: &mut dyn FlashImage,
@@ -281,6 +282,7 @@ impl Rebuild<'_> {
                     1
                 });
             }
+            _ if self.ftl.blocks.role_of_free(block) == Role::Cache => Role::Cache,
             UnitState::Holds(Record { kind: RecordKind::Map, .. }) if self.ftl.shape().map_blocks > 0 => Role::Map,
             _ => Role::Data,
         };
@@ -453,7 +455,7 @@ impl Rebuild<'_> {
     /// Closes the blocks with newest versions.
     fn close_found(&mut self, closed: &[BlockId], scan: &Scan) -> Result<(), String> {
         self.ftl.blocks.restore(closed, &scan.found.erases, BlockState::Closed);
-        self.count_found(closed.len() as u64);
+        self.count_found(closed);
         self.empty_found(closed);
         (0..self.ftl.shape().planes).for_each(|plane| self.ftl.refresh_ready(PlaneId(plane)));
         // With faults, such a device becomes read-only instead.
@@ -538,10 +540,11 @@ impl Rebuild<'_> {
     }
 
     /// Initializes the counters: valid units count as programmed, the rest of their blocks as padding.
-    fn count_found(&mut self, closed: u64) {
+    fn count_found(&mut self, closed: &[BlockId]) {
         let valid = self.ftl.blocks.valid_data();
+        let units: u64 = closed.iter().map(|&block| u64::from(self.ftl.blocks.size_of(block).data_units)).sum();
         self.ftl.counters.units_programmed = valid;
-        self.ftl.counters.units_padded = closed * u64::from(self.ftl.blocks.data_units()) - valid;
+        self.ftl.counters.units_padded = units - valid;
     }
 
     /// Returns `true` if all translation pages have room. On a read-only device they have none.

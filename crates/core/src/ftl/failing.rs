@@ -176,14 +176,17 @@ impl Ftl {
     /// Has the host leave one more free block in a plane while a failed block waits for its evacuation.
     fn update_kept(&mut self, plane: PlaneId) {
         let waits = self.first_failed(plane, Role::Data).is_some();
-        self.blocks.set_kept(plane, RESERVE + 1 + u32::from(waits));
+        let kept = RESERVE + 1 + u32::from(self.folding.is_some()) + u32::from(waits);
+        self.blocks.set_kept(plane, kept);
         self.refresh_ready(plane);
     }
 
-    /// Returns the first failed block of a role in a plane that waits for its evacuation.
+    /// Returns the first failed block of a role in a plane that waits for its evacuation. Blocks of the SLC cache are
+    /// evacuated as those of data are.
     pub fn first_failed(&self, plane: PlaneId, role: Role) -> Option<BlockId> {
         let waiting = self.faults.iter().flat_map(|faults| &faults.waiting).copied();
-        waiting.into_iter().find(|&block| self.blocks.plane_of(block) == plane && self.blocks.block(block).role == role)
+        let is_of = |block: BlockId| self.blocks.block(block).role.holds(role);
+        waiting.into_iter().find(|&block| self.blocks.plane_of(block) == plane && is_of(block))
     }
 
     /// Has the failed blocks of a loaded state evacuated.

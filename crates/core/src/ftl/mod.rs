@@ -8,6 +8,8 @@ mod active;
 pub mod allocation;
 mod failing;
 pub mod faults;
+mod fold;
+pub mod folding;
 pub mod gc;
 pub mod mapping;
 pub mod mover;
@@ -21,6 +23,7 @@ use std::collections::BTreeSet;
 use allocation::active::Active;
 use allocation::{Allocation, AllocationConfig, PlaneSet};
 use faults::Faults;
+use folding::Folding;
 use gc::pools::Pools;
 use gc::trigger::Trigger;
 use mapping::{
@@ -32,6 +35,7 @@ use space::{FrontierId, Role, Space};
 use temperature::Classes;
 
 use crate::config::advanced::Waste;
+use crate::config::cells::BlockSize;
 use crate::config::units::BlockCount;
 use crate::config::{BlockSummary, DeviceConfig, Frontiers, GcPace};
 use crate::external::{Externals, Fault};
@@ -74,6 +78,8 @@ pub struct Ftl {
     pub media: Option<Media>,
     /// Failures, if operations can fail.
     pub faults: Option<Box<Faults>>,
+    /// Folding, if there is an SLC cache.
+    pub folding: Option<Box<Folding>>,
     /// Number of writes and trims that have been numbered.
     pub sequence: u64,
     /// Number of logical units of the host. Those of the device itself follow them.
@@ -157,6 +163,8 @@ pub struct Shape {
     pub map_pages: u32,
     /// Blocks of a plane that are kept for translation pages.
     pub map_blocks: u32,
+    /// Blocks of a plane that are in the SLC cache.
+    pub cache_blocks: u32,
     /// True if erases may wait for trim records, which need room.
     pub trim_journal: bool,
     /// Number of temperature classes.
@@ -196,6 +204,7 @@ impl Shape {
             copy_back: device.nand.advanced.copy_back,
             map_pages: device.map_pages(),
             map_blocks: device.map_blocks(),
+            cache_blocks: device.cache_blocks(),
             trim_journal: device.durability.trim_journal,
             classes: device.temperature.classes(),
             paces: device.gc.pace == GcPace::Proportional,
@@ -240,6 +249,7 @@ impl Ftl {
             counters: Counters::default(),
             media: verify.then(|| Media::new(device)),
             faults: Faults::new(device, seed).map(Box::new),
+            folding: Folding::new(device),
             sequence: 0,
             life: None,
             merge_defect: None,
@@ -363,6 +373,11 @@ impl Ftl {
     #[inline]
     pub fn note_program_in(&mut self, plane: PlaneId, cause: ProgramCause, units: u32) {
         self.note_program(cause, units);
+        self.note_in_pools(plane, cause, units);
+    }
+
+    #[inline]
+    fn note_in_pools(&mut self, plane: PlaneId, cause: ProgramCause, units: u32) {
         if !self.pool_units.is_empty() {
             self.note_in_pool(plane, cause, units);
         }
@@ -372,17 +387,24 @@ impl Ftl {
     fn note_in_pool(&mut self, plane: PlaneId, cause: ProgramCause, units: u32) {
         let counts = &mut self.pool_units[self.allocation.pool_of(plane) as usize];
         let count = match cause {
-            ProgramCause::Gc | ProgramCause::Wear => &mut counts.moved,
+            ProgramCause::Gc | ProgramCause::Wear | ProgramCause::Fold => &mut counts.moved,
             _ => &mut counts.written,
         };
         *count += u64::from(units);
     }
 
-    /// Counts one program command that holds `units` units of data.
+    /// Counts one program command in a native block, which holds `units` units of data.
     #[inline]
     pub fn note_program(&mut self, cause: ProgramCause, units: u32) {
+        let Shape { units_per_program: program_units, pages_per_program: program_pages, .. } = self.shape;
+        self.note_program_of(&BlockSize { units: 0, data_units: 0, program_units, program_pages }, cause, units);
+    }
+
+    /// Counts one program command in a block of this size, which holds `units` units of data.
+    #[inline(always)]
+    fn note_program_of(&mut self, size: &BlockSize, cause: ProgramCause, units: u32) {
         let shape = &self.shape;
-        let pages = shape.pages_per_program;
+        let pages = size.program_pages;
         let with_data = if shape.pages_per_unit > 1 {
             pages
         } else {
@@ -392,7 +414,7 @@ impl Ftl {
         self.counters.pages_programmed[cause as usize] += u64::from(with_data);
         self.counters.pages_programmed[ProgramCause::Padding as usize] += u64::from(pages - with_data);
         self.counters.units_programmed += u64::from(units);
-        self.counters.units_padded += u64::from(shape.units_per_program - units);
+        self.counters.units_padded += u64::from(size.program_units - units);
     }
 
     /// Counts a page with `units` units of data of a victim that was moved within its plane.
@@ -574,12 +596,15 @@ impl Ftl {
     /// Writes a unit to a plane, unless the plane has no room because the device is worn out.
     #[inline]
     fn place_on(&mut self, plane: PlaneId, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>, class: u8) {
+        if self.folding.is_some() && self.place_in_cache(plane, lpn, old, contents) {
+            return;
+        }
         let own = self.blocks.host_frontier(plane, class);
         // Opening a block may start garbage collection, which may move `lpn` itself.
         if self.blocks.room(own) == 0 && !self.open_for_host(plane) {
             return;
         }
-        let at = self.blocks.frontier_for_host(plane, class);
+        let at = self.blocks.native_frontier_for_host(plane, class);
         if at != own {
             self.note_elsewhere(class, 1);
         }
@@ -621,8 +646,13 @@ impl Ftl {
     fn choose_now(&mut self, pool: u32, class: u8) -> Option<PlaneId> {
         let index = (pool * self.shape.classes) as usize + usize::from(class);
         let filling = self.filling[index];
-        let room = self.blocks.room(self.blocks.host_frontier(filling, class));
-        let begun = self.shape.program_units.divide_with_rest(room).1 != 0;
+        let begun = match &self.folding {
+            Some(folding) => folding.has_begun(&self.blocks, filling),
+            None => {
+                let room = self.blocks.room(self.blocks.host_frontier(filling, class));
+                self.shape.program_units.divide_with_rest(room).1 != 0
+            }
+        };
         if begun && (self.shape.one_pool || self.allocation.pool_of(filling) == pool) {
             return Some(filling);
         }
@@ -641,6 +671,8 @@ impl Ftl {
             for plane in (0..self.shape.planes).map(PlaneId) {
                 if self.allocation.pool_of(plane) == pool {
                     self.collect_until(plane, self.shape.soft + 1);
+                    // Writes may wait for the SLC cache.
+                    while self.blocks.waits_for_folding(plane) && self.fold_now(plane) {}
                 }
             }
             let chosen = self.choose_ready(pool);
@@ -801,6 +833,9 @@ impl Ftl {
             for class in 0..self.shape.classes as u8 {
                 self.pad(self.blocks.host_frontier(plane, class), group);
             }
+            if self.folding.is_some() {
+                self.seal_cache(plane);
+            }
             // Timed garbage collection stops above the soft threshold. It would start at once in a plane left at the
             // threshold.
             if self.shape.paces {
@@ -830,7 +865,7 @@ impl Ftl {
         // The page that was started is counted already.
         self.counters.pages_programmed[ProgramCause::Padding as usize] +=
             u64::from(self.shape.units_per_page.divide(count));
-        self.close_if_full(Ppn(ppn.0 + count - 1), at, Role::Data);
+        self.close_if_full(Ppn(ppn.0 + count - 1), at, self.blocks.role_at(ppn));
     }
 
     /// Returns the contents of the sectors `first..end` of a unit, in functional mode, for verification. Its
@@ -867,7 +902,7 @@ impl Ftl {
 
     /// Returns the number of units in flash whose newest version is only in the controller.
     fn count_kept(&self) -> Result<u64, String> {
-        let blocks = self.blocks.all().iter().zip((0..).map(BlockId)).filter(|(block, _)| block.role == Role::Data);
+        let blocks = self.blocks.all().iter().zip((0..).map(BlockId)).filter(|(block, _)| block.role != Role::Map);
         let units = blocks.flat_map(|(_, id)| (self.blocks.first_unit(id).0..).take(self.blocks.data_units() as usize));
         let mut kept = BTreeSet::new();
         for ppn in units.map(Ppn).filter(|&ppn| self.blocks.is_valid(ppn)) {

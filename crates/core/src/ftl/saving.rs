@@ -44,6 +44,11 @@ impl Ftl {
         })?;
         out.section("media/sectors", |out| self.partial.save(out))?;
         out.section("media/counts", |out| self.counters.saved().into_iter().try_for_each(|value| out.u64(value)))?;
+        if self.folding.is_some() {
+            out.section("media/folding", |out| {
+                self.counters.clone().of_folding().into_iter().try_for_each(|count| out.u64(*count))
+            })?;
+        }
         if let Some(media) = &self.media {
             out.section("media/contents", |out| media.save(out))?;
         }
@@ -76,6 +81,14 @@ impl Ftl {
             self.partial.load(input, |lpn| self.map.get(Lpn(lpn)) != Location::Unmapped)
         })?;
         input.section("media/counts", |input| self.load_counts(input))?;
+        if self.folding.is_some() {
+            input.section("media/folding", |input| {
+                self.counters.of_folding().into_iter().try_for_each(|count| {
+                    *count = input.count("counted")?;
+                    Ok(())
+                })
+            })?;
+        }
         if let Some(media) = &mut self.media {
             input.section("media/contents", |input| media.load(input))?;
         }
@@ -189,7 +202,7 @@ impl Ftl {
             *value = input.count("counted")?;
         }
         debug_assert!(values.iter().all(|value| *value < COUNT_LIMIT));
-        self.counters = Counters::of_values(&values);
+        self.counters = Counters::of_saved(&values);
         Ok(())
     }
 }

@@ -33,6 +33,9 @@ causes! {
         /// Parts of the checkpoint (`durability.checkpoint`).
         #[serde(default, skip_serializing_if = "is_zero")]
         Checkpoint: checkpoint,
+        /// Data that folding moved out of the SLC cache (`config.slc_cache`).
+        #[serde(default, skip_serializing_if = "is_zero")]
+        Fold = 11: fold,
     }
 }
 
@@ -54,6 +57,9 @@ causes! {
         Map: map,
         /// Data copied to keep the units of a logical block together.
         Merge: merge,
+        /// Data that folding moves out of the SLC cache (`config.slc_cache`).
+        #[serde(default, skip_serializing_if = "is_zero")]
+        Fold = 6: fold,
     }
 }
 
@@ -94,13 +100,15 @@ pub enum CopyCause {
     FailedBlock,
     /// Logical blocks are merged.
     Merge,
+    /// Folding moves the unit out of the SLC cache.
+    Fold,
     /// Like `Gc`, of a block that was chosen in idle time. Its units count among those of `Gc`.
     Background,
 }
 
 impl CopyCause {
     /// Number of causes that are counted apart.
-    pub const COUNT: usize = CopyCause::Merge as usize + 1;
+    pub const COUNT: usize = CopyCause::Fold as usize + 1;
 }
 
 /// Cause of the read or program of a translation page.
@@ -246,8 +254,21 @@ counters! {
         pages_read: u64;
         /// Pages programmed.
         pages_programmed: u64;
+        /// Mapping units written to the SLC cache, with data.
+        cache_units: u64 => cache_units, cache_units;
+        /// Blocks of the SLC cache that folding has chosen.
+        folded: u64 => blocks_folded, blocks_folded;
+        /// Part of them in idle time.
+        folded_idle: u64;
     }
 }
+
+/// Positions of the counts of folding among all counts. Saved states have them elsewhere, because most devices do not
+/// fold.
+const OF_FOLDING: [usize; 3] = {
+    let (programs, reads) = (ProgramCause::ALL.len(), ReadCause::ALL.len());
+    [ProgramCause::Fold as usize, programs + ReadCause::Fold as usize, programs + reads + CopyCause::Fold as usize]
+};
 
 counters! {
     /// Counters of the device while it serves requests.
@@ -328,14 +349,41 @@ counters! {
 }
 
 impl Counters {
-    /// Returns the counts that saved states include, in a fixed order. [`Count::of_values`] reads them.
+    /// Returns the counts that saved states include, in a fixed order. [`Counters::of_saved`] reads them.
     pub fn saved(&self) -> Vec<u64> {
         let Counters { units_rewritten, background, log_blocks, faults, slc, .. } = self;
         let left_out =
             [units_rewritten.values(), background.values(), log_blocks.values(), faults.values(), slc.values()];
         let mut values = self.values();
         values.truncate(values.len() - left_out.concat().len());
+        for position in OF_FOLDING.into_iter().rev() {
+            values.remove(position);
+        }
         values
+    }
+
+    /// Creates counters from the counts of [`Counters::saved`]. The others are 0.
+    pub fn of_saved(saved: &[u64]) -> Counters {
+        let mut values = saved.to_vec();
+        for position in OF_FOLDING {
+            values.insert(position, 0);
+        }
+        Counters::of_values(&values)
+    }
+
+    /// Returns the counts of folding, which states of devices with an SLC cache include.
+    pub fn of_folding(&mut self) -> Vec<&mut u64> {
+        let SlcCounts { pages_read, pages_programmed, cache_units, folded, folded_idle } = &mut self.slc;
+        vec![
+            &mut self.pages_programmed[ProgramCause::Fold as usize],
+            &mut self.pages_read[ReadCause::Fold as usize],
+            &mut self.moved[CopyCause::Fold as usize],
+            pages_read,
+            pages_programmed,
+            cache_units,
+            folded,
+            folded_idle,
+        ]
     }
 
     /// Returns the data moved, in flash pages.

@@ -41,17 +41,20 @@ pub enum Purpose {
     PartialMerge,
     /// A full merge.
     FullMerge,
+    /// Folding moves data out of the SLC cache.
+    Fold,
 }
 
 impl Purpose {
     /// All purposes.
-    pub const ALL: [Purpose; 6] = [
+    pub const ALL: [Purpose; 7] = [
         Purpose::OfClass,
         Purpose::Wear,
         Purpose::Merge,
         Purpose::SwitchMerge,
         Purpose::PartialMerge,
         Purpose::FullMerge,
+        Purpose::Fold,
     ];
 }
 

@@ -1,6 +1,7 @@
 //! Helpers of the tests: small devices, closed loops, and comparisons of measured values.
 #![allow(dead_code)] // Each test file is a separate crate and uses only some of the helpers.
 
+pub mod cached;
 pub mod history;
 pub mod picking;
 

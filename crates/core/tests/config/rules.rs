@@ -182,6 +182,48 @@ fn every_rule_names_key_value_and_reason() {
     }
 }
 
+/// Options that an SLC cache excludes, or that contradict it, and part of the error that each gives.
+const NOT_WITH_CACHE: &[(&[&str], &str)] = &[
+    (&["slc_cache.blocks=1"], "slc_cache.blocks = 1: 1 blocks, must be from 2 to 31: one is open while another is"),
+    (&["slc_cache.blocks=32"], "slc_cache.blocks = 32: 32 blocks, must be from 2 to 31"),
+    (&["slc_cache.blocks=20"], "32 blocks cannot be kept free on a full device"),
+    (&["slc_cache.low_water=0.95"], "slc_cache.low_water = 0.95: must be below slc_cache.high_water = 0.9"),
+    (&["slc_cache.high_water=1.5"], "slc_cache.high_water = 1.5: must be from 0 to 1"),
+    (&["slc_cache.idle=200s"], "slc_cache.idle = 200s: must be from 0ps to 100s"),
+    (
+        &["mapping.scheme=block"],
+        "mapping.scheme = block: chooses the blocks of host writes itself, so slc_cache has no",
+    ),
+    (&["mapping.scheme=fast"], "mapping.scheme = fast: chooses the blocks of host writes itself"),
+    (&["temperature=multi-hash"], "temperature = multi-hash: with slc_cache, all classes share a block of the cache"),
+    (&["gc.frontiers=single"], "gc.frontiers = single: with slc_cache, folded units need blocks that host writes"),
+    (&["gc.wear=least-erased"], "gc.wear = least-erased: levels the wear of native blocks only"),
+    (&["allocation=dynamic", "gc.scope=pool"], "gc.scope = pool: with slc_cache, each plane folds its own cache"),
+    (&["allocation=dynamic", "gc.destination=pool"], "gc.destination = pool: with slc_cache, each plane folds its own"),
+    (&["allocation.dynamic.active_blocks=1"], "allocation.dynamic.active_blocks = 1: with slc_cache, a plane has open"),
+    (&["nand.advanced.copy_back=wise"], "nand.advanced.copy_back = wise or blind: with slc_cache, folded pages change"),
+    (&["nand.advanced.copy_back_modify=true"], "nand.advanced.copy_back_modify = true: with slc_cache, a write may go"),
+    (&["nand.advanced.multi_plane_program=wise"], "nand.advanced.multi_plane_program = wise or blind: with slc_cache"),
+    (
+        &["nand.concurrency=chip", "geometry.chips_per_package=2", "gang={ width = 2, mode = \"asynchronous\" }"],
+        "gang.mode = asynchronous: with slc_cache, two planes may program in different cell modes",
+    ),
+];
+
+#[test]
+fn an_slc_cache_names_what_it_excludes() {
+    let cached = ["nand.cell=mlc", "nand.slc_mode={ read = \"20us\", program = \"75us\" }", "slc_cache.blocks=4"];
+    tiny(&[&cached[..], &["capacity.spare=0.5"]].concat()).unwrap();
+    for (overrides, expected) in NOT_WITH_CACHE {
+        let result = tiny(&[&cached[..], &["capacity.spare=0.5"], overrides].concat());
+        assert!(matches!(result, Err(ConfigError::Refused(_))), "{overrides:?}: {result:?}");
+        let message = error(result);
+        assert!(message.contains(expected), "{overrides:?} gave\n{message}\nwithout\n{expected}");
+    }
+    let message = error(tiny(&["nand.cell=mlc", "slc_cache.blocks=4"]));
+    assert!(message.contains("slc_cache.blocks = 4: needs nand.slc_mode"), "{message}");
+}
+
 /// Each number with a range is refused just outside it, and the schema has the same range.
 #[test]
 fn ranges_of_numbers_are_those_of_the_schema() {

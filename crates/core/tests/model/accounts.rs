@@ -38,6 +38,7 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
         let in_state = |state| blocks.iter().filter(|b| b.state == state).count();
         let [free, open, closed] = [BlockState::Free, BlockState::Open, BlockState::Closed].map(in_state);
         let frontiers = config.frontiers_per_plane() as usize + usize::from(config.map_pages() > 0);
+        let frontiers = frontiers + usize::from(config.slc_cache.is_some());
         // A plane of a pool may be too full to empty a failed block. The other planes continue.
         let full = if ftl.home(Lpn(0)).is_none() { in_state(BlockState::Failed) } else { 0 };
         let bad = in_state(BlockState::Bad) + full;
@@ -76,21 +77,22 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
     }
     let erases: u64 = ftl.blocks.all().iter().map(|b| u64::from(b.erases)).sum();
     let counters = &ftl.counters;
-    let reclaimed = counters.victims + counters.map.victims + counters.migrations;
+    let reclaimed = counters.victims + counters.map.victims + counters.migrations + counters.slc.folded;
     if erases != counters.blocks_erased || erases + counters.faults.erases_failed != reclaimed {
         let counted = counters.blocks_erased;
         return Err(format!("{erases} erases, {counted} counted, {reclaimed} victims and cold blocks"));
     }
-    check_map_blocks(device)?;
+    check_small_blocks(device)?;
     check_programs(device)
 }
 
-/// Checks that no unit is valid beyond the pages that a block of translation pages has in its cell mode.
-fn check_map_blocks(device: &Device) -> Result<(), String> {
+/// Checks that no unit is valid beyond the pages that a block of translation pages or of the SLC cache has in its mode.
+fn check_small_blocks(device: &Device) -> Result<(), String> {
     let (config, blocks) = (device.config(), &device.ftl().blocks);
-    let bits = if config.map_cells().is_native() { 1 } else { config.nand.cell.bits() };
-    let held = config.geometry.pages / bits / config.pages_per_unit() * config.units_per_page();
-    for (number, _) in (0..).zip(blocks.all()).filter(|(_, block)| block.role == Role::Map) {
+    for (number, block) in (0..).zip(blocks.all()).filter(|(_, block)| block.role != Role::Data) {
+        let is_native = block.role == Role::Map && config.map_cells().is_native();
+        let bits = if is_native { 1 } else { config.nand.cell.bits() };
+        let held = config.geometry.pages / bits / config.pages_per_unit() * config.units_per_page();
         let first = blocks.first_unit(BlockId(number)).0;
         if let Some(ppn) = (first + held..first + blocks.units_per_block()).find(|&ppn| blocks.is_valid(Ppn(ppn))) {
             return Err(format!("unit {ppn} is valid, beyond the {held} units of block {number}"));

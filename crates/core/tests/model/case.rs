@@ -8,6 +8,7 @@ use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 
+use crate::common::cached::with_cache;
 use crate::common::picking::{Picks, picking};
 use crate::common::{BASE, device_config};
 
@@ -365,6 +366,16 @@ impl Case {
             functional: if one_in(rng, 2) { 0 } else { between(rng, 1, 2000) },
             ..case.load
         };
+        case
+    }
+
+    /// Draws a device with an SLC cache; every third with failures, and every fourth with its map in flash. Every fifth
+    /// has the highest capacity that its blocks allow, less those of the cache.
+    pub fn cached(seed: u64) -> Case {
+        let scheme = if seed.is_multiple_of(4) { Scheme::Dftl } else { Scheme::Page };
+        let more: &[More] = if seed.is_multiple_of(3) { &[faults] } else { &[] };
+        let mut case = Case::draw(seed, seed.is_multiple_of(5), scheme, more);
+        case.overrides = with_cache(&mut Rng::new(seed, "model/cache"), &case.overrides);
         case
     }
 

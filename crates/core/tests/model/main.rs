@@ -220,6 +220,13 @@ fn few_active_blocks_change_no_answer() {
 }
 
 #[test]
+fn folding_changes_no_answer() {
+    for seed in seeds(cases(6)) {
+        assert_passes(&Case::cached(seed));
+    }
+}
+
+#[test]
 fn logical_pages_in_a_buffer_change_no_answer() {
     for seed in seeds(cases(4)) {
         assert_passes(&Case::paged(seed));

@@ -4,6 +4,7 @@ use floatgate_core::config::{DeviceConfig, from_toml};
 use floatgate_core::external::Externals;
 use floatgate_core::sim::rng::Rng;
 
+use crate::common::cached::with_cache;
 use crate::common::picking::{Picks, picking};
 use crate::common::{BASE, device_config};
 
@@ -98,6 +99,13 @@ impl Case {
             case.overrides.push(format!("buffer.capacity={}KiB", 32 + rng.below(160)));
         }
         case.overrides.push(format!("geometry.logical_page={}B", config.unit_bytes() * (2 + rng.below(6))));
+        case
+    }
+
+    /// Draws a device with an SLC cache.
+    pub fn cached(seed: u64) -> Case {
+        let mut case = Case::new(seed);
+        case.overrides = with_cache(&mut Rng::new(seed, "power/cache"), &case.overrides);
         case
     }
 

@@ -73,6 +73,7 @@ fn pages(summary: &Summary) -> Option<Figure> {
         ("host", [programs.host, reads.host]),
         ("garbage collection", [programs.gc, reads.gc]),
         ("wear leveling", [programs.wear, reads.wear]),
+        ("folding", [programs.fold, reads.fold]),
         ("summaries", [programs.summary, 0]),
         ("padding", [programs.padding, 0]),
         ("read-modify-write", [0, reads.rmw]),

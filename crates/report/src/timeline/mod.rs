@@ -66,6 +66,9 @@ fn cause(kind: Kind, class: Class, purpose: Purpose) -> &'static str {
         (Purpose::FullMerge, Kind::Read) => "full merge read",
         (Purpose::FullMerge, Kind::Program) => "full merge write",
         (Purpose::FullMerge, Kind::Erase) => "full merge erase",
+        (Purpose::Fold, Kind::Read) => "fold read",
+        (Purpose::Fold, Kind::Program) => "fold write",
+        (Purpose::Fold, Kind::Erase) => "fold erase",
         // Erases do not depend on the class, merges do not copy back, and a switch merge copies nothing.
         _ => cause_by_class(kind, class),
     }

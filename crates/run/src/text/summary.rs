@@ -291,6 +291,7 @@ fn amplification(page: &mut Page, summary: &Summary) {
         ("host", causes.host),
         ("GC", causes.gc),
         ("wear leveling", causes.wear),
+        ("folding", causes.fold),
         ("summary", causes.summary),
         ("padding", causes.padding),
         ("wasted for copy-back", causes.waste_copyback),
@@ -306,6 +307,7 @@ fn amplification(page: &mut Page, summary: &Summary) {
         ("host", causes.host),
         ("GC", causes.gc),
         ("wear leveling", causes.wear),
+        ("folding", causes.fold),
         ("read-modify-write", causes.rmw),
         ("map", causes.map),
         ("merges", causes.merge),
@@ -401,6 +403,12 @@ fn gc(page: &mut Page, summary: &Summary) {
         let [switch, partial, full] = [switch, partial, full].map(grouped);
         page.line("merges", format!("{switch} switch, {partial} partial, {full} full"));
         return gc.log_blocks.iter().for_each(|logs| log_blocks(page, logs));
+    }
+    if let Some(cache) = &gc.slc_cache {
+        let (units, folded) = (plural(cache.units, "unit"), plural(cache.folded, "block"));
+        let parts = [grouped(cache.units), grouped(cache.folded), grouped(cache.folded_idle)];
+        let [written, blocks, idle] = parts;
+        page.line("SLC cache", format!("{written} {units} written, {blocks} {folded} folded ({idle} in idle time)"));
     }
     let (Some(efficiency), Some(free_blocks)) = (gc.efficiency, gc.free_blocks) else {
         return page.line("GC", "none");

@@ -72,7 +72,7 @@ impl Recovering for Settling<'_, '_> {
         rebuild.make_valid(scan, report);
         rebuild.retire_found(used, closed);
         rebuild.ftl.blocks.restore(closed, &scan.found.erases, BlockState::Logical);
-        rebuild.count_found(closed.len() as u64);
+        rebuild.count_found(closed);
         scan.found.blocks(closed)
     }
 

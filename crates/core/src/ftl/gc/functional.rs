@@ -86,7 +86,7 @@ impl Ftl {
     }
 
     /// Moves all valid units of a block in runs. Each run goes to one block.
-    fn evacuate_now(&mut self, plane: PlaneId, victim: BlockId) {
+    pub(in crate::ftl) fn evacuate_now(&mut self, plane: PlaneId, victim: BlockId) {
         let cause = self.blocks.block(victim).moved_for;
         let mut moving = Evacuation::with_memory(std::mem::take(&mut self.copies));
         moving.start(self, victim);

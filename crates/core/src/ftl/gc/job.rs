@@ -3,7 +3,7 @@
 use crate::config::advanced::Waste;
 use crate::ftl::Ftl;
 use crate::ftl::mover::Evacuation;
-use crate::ftl::space::{Claim, InHand, Role};
+use crate::ftl::space::{Block, Claim, InHand, Role};
 use crate::metrics::counters::CopyCause;
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::work::Class;
@@ -51,6 +51,8 @@ pub struct Job {
     pub gain: u32,
     /// Number of victims that have been read and await their erase, without failed blocks.
     pub awaiting_erase: u32,
+    /// Number of folded blocks of the SLC cache that have been read and await their erase, without failed blocks.
+    pub folded: u32,
     /// Number of failed blocks that have been read and are not retired.
     pub leaving: u32,
     /// If programs may fail: number of `awaiting_erase` blocks with dependents. A dependent may be a write that has
@@ -82,7 +84,7 @@ impl Job {
 
     /// Returns `true` if the job has no step in flight, no units to move, and no blocks to erase.
     pub fn is_idle(&self) -> bool {
-        !self.busy && self.moving.is_idle() && self.awaiting_erase + self.leaving == 0
+        !self.busy && self.moving.is_idle() && self.awaiting_erase + self.folded + self.leaving == 0
     }
 
     /// Returns the units that the job of a plane still has to program, and the blocks of the plane that will be free.
@@ -123,11 +125,17 @@ impl Job {
             if ftl.blocks.plane_of(victim) != plane {
                 return Step::Leave(victim);
             }
-            *(if ftl.blocks.block(victim).failed { &mut self.leaving } else { &mut self.awaiting_erase }) += 1;
+            let &Block { failed, role, .. } = ftl.blocks.block(victim);
+            let counted = match role {
+                _ if failed => &mut self.leaving,
+                Role::Cache => &mut self.folded,
+                _ => &mut self.awaiting_erase,
+            };
+            *counted += 1;
             if ftl.blocks.can_erase(victim) {
                 return Step::Erase(victim);
             }
-            self.held += u32::from(ftl.faults.is_some() && !ftl.blocks.block(victim).failed);
+            self.held += u32::from(ftl.faults.is_some() && !failed && role != Role::Cache);
         }
     }
 
@@ -137,8 +145,13 @@ impl Job {
         let (blocks, data) = (&ftl.blocks, ftl.blocks.data_units());
         let free = (blocks.free_blocks(plane, Role::Data) + self.awaiting_erase) * data
             + blocks.open_units(plane, Role::Data)
-            + self.moving.passed(ftl);
+            + if self.folds(ftl) { 0 } else { self.moving.passed(ftl) };
         free.saturating_sub(self.moving.unbound())
+    }
+
+    /// Returns `true` if the job evacuates a block of the SLC cache, which frees no space of data.
+    fn folds(&self, ftl: &Ftl) -> bool {
+        self.moving.block().is_some_and(|block| ftl.blocks.block(block).role == Role::Cache)
     }
 
     /// Returns the number of free blocks of a plane, with victims that await their erase and will get it.
@@ -172,7 +185,7 @@ impl Job {
     /// Returns the number of blocks of a plane that the job evacuates and that will be free: 0 or 1.
     pub fn is_evacuating(&self, ftl: &Ftl, plane: PlaneId) -> u32 {
         let is_of = |block| ftl.blocks.plane_of(block) == plane && !ftl.blocks.block(block).failed;
-        u32::from(self.moving.block().is_some_and(is_of))
+        u32::from(self.moving.block().is_some_and(is_of) && !self.folds(ftl))
     }
 
     /// Chooses a failed block, if its units find room. They must leave room for a victim, and for the units of another
@@ -247,8 +260,36 @@ impl Job {
         true
     }
 
-    /// Chooses a victim, if the plane needs garbage collection and the units of a victim find room.
+    /// Chooses a block to evacuate: a cold or failed one, a victim, or a block of the SLC cache.
     fn choose(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
+        let granted = self.granted;
+        if self.choose_data(ftl, plane) {
+            return true;
+        }
+        if self.requesting || !ftl.folds(plane) {
+            return false;
+        }
+        // A choice that found no victim is also that of a block to fold.
+        self.granted = granted;
+        self.choose_folded(ftl, plane)
+    }
+
+    /// Chooses a block of the SLC cache, if one is to be folded and its units find room.
+    fn choose_folded(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
+        let hand = self.in_hand(ftl, plane);
+        let Some(block) = ftl.next_folded(plane, hand, self.folded) else { return false };
+        if self.asks && !std::mem::take(&mut self.granted) {
+            self.requesting = true;
+            return false;
+        }
+        ftl.start_folding(block);
+        self.moving.start(ftl, block);
+        (self.gain, self.is_background) = (0, ftl.folding.as_ref().is_some_and(|folding| folding.is_idle));
+        true
+    }
+
+    /// Chooses a victim, if the plane needs garbage collection and the units of a victim find room.
+    fn choose_data(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
         if ftl.blocks.levels_wear() {
             if self.must_write_first(ftl, plane) {
                 return false;
@@ -310,7 +351,7 @@ impl Job {
     /// Reads the next page of the victim that has valid units. Returns `None` if there is none.
     fn read_next(&mut self, ftl: &mut Ftl, plane: PlaneId) -> Option<Step> {
         let page = self.moving.read(ftl, 1)?;
-        self.reclaimed += page.invalid;
+        self.reclaimed += if self.folds(ftl) { 0 } else { page.invalid };
         let is_own = ftl.blocks.plane_of(ftl.blocks.block_of(page.first)) == plane;
         let copy_back = if is_own { ftl.shape().copy_back } else { Waste::Off };
         // Wise copy-back moves no invalid units. A page that has some goes through the controller, which packs the

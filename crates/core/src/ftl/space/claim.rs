@@ -42,6 +42,13 @@ pub enum Claim {
     Move,
     /// All valid units of the next victim.
     Victim(InHand),
+    /// All valid units of a block of the SLC cache. Folding leaves the reserve but one block, which writes leave to it.
+    Fold {
+        /// Units and blocks that garbage collection has still to program or to free.
+        hand: InHand,
+        /// Valid units of the block.
+        valid: u32,
+    },
     /// All valid units of a failed block. Its evacuation frees no block.
     Failed {
         /// Units and blocks that garbage collection has still to program or to free.

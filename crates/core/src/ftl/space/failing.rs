@@ -32,8 +32,10 @@ impl Space {
 
     /// Forgets the bad blocks of a new device, before a recovery marks those that it has found.
     pub(crate) fn forget_bad(&mut self) {
-        for block in self.blocks.iter_mut().filter(|block| block.failed) {
-            *block = Block::default();
+        for id in (0..self.blocks.len() as u32).map(BlockId) {
+            if self.block(id).failed {
+                self.blocks[id.index()] = Block { role: self.role_of_free(id), ..Block::default() };
+            }
         }
         let per_plane = self.blocks_per_plane.divisor();
         for plane in 0..self.planes.len() as u32 {
@@ -47,18 +49,17 @@ impl Space {
         let plane = self.plane_of(BlockId(blocks.start));
         self.free.clear(plane);
         for id in blocks.map(BlockId) {
-            let Block { state, erases, .. } = *self.block(id);
-            if state == BlockState::Free {
+            let Block { state, erases, role, .. } = *self.block(id);
+            if state == BlockState::Free && role != Role::Cache {
                 self.free.add(plane, id, erases);
             }
         }
         // If there are too few for all regions, data gets the rest.
         let mut left = self.free.count(plane);
-        for role in Role::ALL.into_iter().filter(|role| *role != Role::Data) {
-            let region = self.region_mut(plane, role);
-            region.free = region.free.min(left);
-            left -= region.free;
-        }
+        let map = self.region_mut(plane, Role::Map);
+        map.free = map.free.min(left);
+        left -= map.free;
+        self.count_free_of_cache(plane);
         self.region_mut(plane, Role::Data).free = left;
         self.count_free();
     }
@@ -99,9 +100,10 @@ impl Space {
             (first..first + self.units_per_block()).all(|unit| !self.is_valid(Ppn(unit))),
             "a retired block holds no valid units"
         );
+        let role = self.role_of_free(id);
         let block = &mut self.blocks[id.index()];
         debug_assert!(block.failed);
-        (block.state, block.role) = (BlockState::Bad, Role::default());
+        (block.state, block.role) = (BlockState::Bad, role);
         self.awaiting_erase.remove(&id.0);
     }
 

@@ -31,11 +31,11 @@ impl Space {
 
     /// Returns the region of a frontier.
     pub(super) fn region_at(&self, at: FrontierId) -> &Region {
-        let [data, map] = &self.layouts;
-        let (role, within) = match at.0.checked_sub(map.first) {
-            Some(within) => (Role::Map, within / map.frontiers()),
-            None => (Role::Data, at.0 / data.frontiers()),
+        let of = |role: Role| {
+            let layout = self.layout(role);
+            Some((at.0.checked_sub(layout.first)?.checked_div(layout.frontiers())?, role))
         };
+        let (within, role) = of(Role::Cache).or_else(|| of(Role::Map)).or_else(|| of(Role::Data)).unwrap_or_default();
         self.region_of(PlaneId(within), role)
     }
 
@@ -81,7 +81,8 @@ impl Space {
     #[inline]
     pub fn takes_host(&self, at: FrontierId) -> bool {
         let data = self.layout(Role::Data);
-        at.0 < self.layout(Role::Map).first && at.0 % data.frontiers() < data.writes
+        let is_of_data = at.0 < self.layout(Role::Map).first && at.0 % data.frontiers() < data.writes;
+        is_of_data || self.is_cache_frontier(at)
     }
 
     /// Returns the units left in the open block of a frontier.
@@ -121,10 +122,29 @@ impl Space {
     /// block can be opened beyond the reserve, it is the frontier with the most room of any class.
     #[inline]
     pub fn frontier_for_host(&self, plane: PlaneId, class: u8) -> FrontierId {
+        if self.has_one_host_frontier { self.host_frontier(plane, 0) } else { self.choose_host_frontier(plane, class) }
+    }
+
+    fn choose_host_frontier(&self, plane: PlaneId, class: u8) -> FrontierId {
+        if self.cache_takes_write(plane) {
+            return self.cache_frontier(plane);
+        }
+        self.native_frontier_for_host(plane, class)
+    }
+
+    /// Returns the frontier that a host write of `class` goes to in native blocks.
+    #[inline]
+    pub fn native_frontier_for_host(&self, plane: PlaneId, class: u8) -> FrontierId {
         match self.classes {
             1 => self.host_frontier(plane, 0),
             _ => self.frontier_with_room(plane, class, Claim::WRITE),
         }
+    }
+
+    /// Returns the number of units of a program at a frontier of host writes.
+    #[inline]
+    pub fn program_units_of(&self, at: FrontierId) -> u32 {
+        self.size(if self.is_cache_frontier(at) { Role::Cache } else { Role::Data }).program_units
     }
 
     /// Returns the frontier that a moved unit of `class` goes to: the one of all moved units, or the host's frontier of

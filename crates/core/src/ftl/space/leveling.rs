@@ -20,7 +20,7 @@ impl Space {
         let view = self.view(region);
         let (erases, count) = match view.role() {
             Role::Data => self.erases_with(view.plane()),
-            Role::Map => (view.erases, view.count),
+            Role::Map | Role::Cache => (view.erases, view.count),
         };
         let view = RegionView { cold: wear.cold.as_ref(), erases, count, ..view };
         let answer = ask(&mut *wear.policy, &view);
@@ -166,13 +166,21 @@ impl Space {
     /// Returns the cause of a program with units of a victim.
     #[inline]
     pub fn cause_of_copy(&self, victim: BlockId) -> ProgramCause {
-        if self.is_cold(victim) { ProgramCause::Wear } else { ProgramCause::Gc }
+        match self.block(victim).moved_for {
+            CopyCause::Wear => ProgramCause::Wear,
+            CopyCause::Fold => ProgramCause::Fold,
+            _ => ProgramCause::Gc,
+        }
     }
 
     /// Returns the cause of a read of a victim's units.
     #[inline]
     pub fn cause_of_read(&self, victim: BlockId) -> ReadCause {
-        if self.is_cold(victim) { ReadCause::Wear } else { ReadCause::Gc }
+        match self.block(victim).moved_for {
+            CopyCause::Wear => ReadCause::Wear,
+            CopyCause::Fold => ReadCause::Fold,
+            _ => ReadCause::Gc,
+        }
     }
 
     /// Notes that units were moved from one block to another.

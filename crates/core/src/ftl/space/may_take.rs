@@ -86,6 +86,11 @@ impl Space {
             Claim::Move => Some(Row { open: moved(), blocks: free, left: 0, needs: 1 }),
             Claim::Victim(hand) if is_refused(hand) => None,
             Claim::Victim(hand) => Some(Row { open: moved(), blocks: free, left: begun(hand), needs: data }),
+            Claim::Fold { hand, valid } => {
+                let blocks = (free + 1).saturating_sub(region.reserve);
+                let left = hand.units.next_multiple_of(program);
+                Some(Row { open: moved(), blocks, left, needs: valid.next_multiple_of(program) })
+            }
             Claim::Failed { hand, .. } if is_refused(hand) => None,
             // The evacuation leaves room for a victim, and for another block that fails.
             Claim::Failed { hand, valid } => {
@@ -93,7 +98,10 @@ impl Space {
                 Some(Row { open: moved(), blocks: free, left, needs: valid.next_multiple_of(program) })
             }
             Claim::Block => Some(Row { open: 0, blocks: free, left: 0, needs: data }),
-            Claim::Lend => Some(Row { open: 0, blocks: free.saturating_sub(RESERVE), left: 0, needs: data }),
+            Claim::Lend => {
+                let kept = RESERVE + u32::from(self.has_cache());
+                Some(Row { open: 0, blocks: free.saturating_sub(kept), left: 0, needs: data })
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod block;
 mod buckets;
+mod cache;
 mod choice;
 mod claim;
 mod closed;
@@ -39,7 +40,7 @@ pub use columns::{Candidates, Columns};
 use free::FreeBlocks;
 pub use free::FreeOrder;
 pub(crate) use ranks::Ranks;
-use region::{Frontier, Layout, Region};
+use region::{Cache, Frontier, Layout, Region};
 pub use region::{FrontierId, RegionId, Role};
 use victims::Victims;
 pub use view::{BlockView, RegionView};
@@ -78,6 +79,12 @@ pub struct Space {
     has_rows: bool,
     /// `None` if wear is not leveled.
     wear: Option<Box<Leveling>>,
+    /// `None` without an SLC cache.
+    cache: Option<Box<Cache>>,
+    /// Number of the first region of host writes: that of the cache, or of data.
+    first_host_region: u32,
+    /// True if all host writes of a plane go to the same frontier.
+    has_one_host_frontier: bool,
     /// Valid physical units, a bit each.
     valid: Vec<u64>,
     units_per_block: Divider,
@@ -118,13 +125,18 @@ fn opening_group(device: &DeviceConfig) -> u32 {
 /// Returns the regions of all planes with a role. All of their blocks are free.
 fn regions(device: &DeviceConfig, layouts: &[Layout], role: Role) -> impl Iterator<Item = Region> {
     let layout = layouts[role as usize];
-    // Only data keeps one more block for failures. Translation pages are moved when their block fails.
-    let fails = device.faults.is_some() && role == Role::Data;
+    let reserve = match role {
+        Role::Data => device.reserve(),
+        // Translation pages are moved when their block fails.
+        Role::Map => RESERVE,
+        // Folding takes its room from data.
+        Role::Cache => 0,
+    };
     (0..device.total_planes()).map(move |plane| Region {
         free: layout.blocks,
         invalid: 0,
         closed: 0,
-        reserve: RESERVE + u32::from(fails),
+        reserve,
         first: layout.first + plane * layout.frontiers(),
         plane: PlaneId(plane),
         planes: 1,
@@ -151,23 +163,30 @@ impl Space {
         };
         let mut free =
             FreeBlocks::new(planes, per_plane, wear.as_ref().map(|wear| wear.needs.free).unwrap_or_default());
-        for block in 0..device.total_blocks() {
+        let cached = device.cache_blocks();
+        let role_of = |block: u32| if block % per_plane < cached { Role::Cache } else { Role::Data };
+        for block in (0..device.total_blocks()).filter(|block| role_of(*block) == Role::Data) {
             free.add(PlaneId(block / per_plane), BlockId(block), 0);
         }
-        let victims = [victim(Role::Data)?, victim(Role::Map)?];
-        let [data, map] = &layouts;
+        // Folding takes the blocks of the cache in their order.
+        let victims = [victim(Role::Data)?, victim(Role::Map)?, None];
+        let [data, _, cache] = &layouts;
+        let blocks = (0..device.total_blocks()).map(|block| Block { role: role_of(block), ..Block::default() });
         let total_units = device.total_blocks() as usize * device.units_per_block() as usize;
         let mut space = Space {
-            blocks: vec![Block::default(); device.total_blocks() as usize],
+            blocks: blocks.collect(),
             planes: vec![Plane::default(); planes as usize],
             free,
             regions: Role::ALL.into_iter().flat_map(|role| regions(device, &layouts, role)).collect(),
-            frontiers: vec![Frontier::default(); (map.first + planes * map.frontiers()) as usize],
+            frontiers: vec![Frontier::default(); (cache.first + planes * cache.frontiers()) as usize],
             valid: zeroed_words(total_units.div_ceil(64)),
             awaiting_erase: BTreeMap::new(),
             has_rows: victims.iter().flatten().any(|victims| victims.closed.has_rows()),
             victims,
             wear,
+            first_host_region: if cached > 0 { Role::Cache as u32 * planes } else { 0 },
+            has_one_host_frontier: cached == 0 && data.writes == 1,
+            cache: Cache::new(device),
             units_per_block: Divider::new(device.units_per_block()),
             blocks_per_plane: Divider::new(per_plane),
             is_native: layouts.iter().all(|layout| layout.cells.is_native()),
@@ -295,13 +314,13 @@ impl Space {
 
     /// Returns the number of valid units of data, without translation pages.
     pub fn valid_data(&self) -> u64 {
-        self.blocks.iter().filter(|block| block.role == Role::Data).map(|block| u64::from(block.valid)).sum()
+        self.blocks.iter().filter(|block| block.role != Role::Map).map(|block| u64::from(block.valid)).sum()
     }
 
     /// Returns `true` if a plane takes a write of the host.
     #[inline]
     pub fn takes_host_write(&self, plane: PlaneId) -> bool {
-        self.may_take(self.region(plane, Role::Data), Claim::WRITE)
+        self.may_take(self.host_region(plane), Claim::WRITE) || self.takes_elsewhere(plane)
     }
 
     /// Takes the next `units` units of a frontier, in a new block if the open one is full. The caller has made sure
@@ -322,6 +341,10 @@ impl Space {
     #[cold]
     fn open_block(&mut self, at: FrontierId) {
         let &Region { plane, role, first, .. } = self.region_at(at);
+        if role == Role::Cache {
+            let block = self.take_of_cache(plane);
+            return self.open_at(at, block, role);
+        }
         let set_aside = if self.is_wear_frontier(at) { self.take_set_aside(plane) } else { None };
         let block = set_aside.unwrap_or_else(|| self.take_free_block(plane, role, at.0 - first));
         self.open_at(at, block, role);
@@ -381,6 +404,9 @@ impl Space {
     /// block is free.
     pub fn next_opened(&self, at: FrontierId) -> Option<u32> {
         let &Region { plane, role, first, .. } = self.region_at(at);
+        if role == Role::Cache {
+            return self.next_of_cache(plane).map(|block| self.index_in_plane(block));
+        }
         if let Some(block) = self.set_aside_for(at) {
             return Some(self.index_in_plane(block));
         }
@@ -551,8 +577,12 @@ impl Space {
         block.state = BlockState::Free;
         block.erases += 1;
         self.planes[plane.index()].erases += 1;
-        let role = std::mem::take(&mut self.blocks[id.index()].role);
+        let free = self.role_of_free(id);
+        let role = std::mem::replace(&mut self.blocks[id.index()].role, free);
         self.add_free(plane, role);
+        if free == Role::Cache {
+            return;
+        }
         if self.wear.is_some() && self.level_after(plane, role, id) {
             return;
         }
@@ -652,7 +682,12 @@ impl Space {
                 }
             }
             let counted = Role::ALL.map(|role| self.region_of(id, role).free);
-            if free != self.free.count(id) || free != counted.iter().sum::<u32>() {
+            let is_free = |block: &&Block| block.state == BlockState::Free && block.role == Role::Cache;
+            let cached = self.of_plane(id).iter().filter(is_free).count() as u32;
+            if free != self.free.count(id) + cached
+                || cached != counted[Role::Cache as usize]
+                || free != counted.iter().sum::<u32>()
+            {
                 let listed = self.free.count(id);
                 return Err(format!("plane {p}: {free} blocks are free, {listed} listed, {counted:?} by role"));
             }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::config::cells::{BlockSize, CellMode};
+use crate::config::slc_cache::WhenFull;
 use crate::config::{DeviceConfig, Frontiers};
 use crate::sim::id::PlaneId;
 
@@ -15,11 +16,18 @@ pub enum Role {
     Data,
     /// Translation pages.
     Map,
+    /// Data that the host has written to the SLC cache. These blocks have fixed addresses.
+    Cache,
 }
 
 impl Role {
     /// All roles, in the order of their numbers.
-    pub const ALL: [Role; 2] = [Role::Data, Role::Map];
+    pub const ALL: [Role; 3] = [Role::Data, Role::Map, Role::Cache];
+
+    /// Returns `true` if blocks of this role hold what those of another role do. The SLC cache holds data.
+    pub fn holds(self, other: Role) -> bool {
+        self == other || (self, other) == (Role::Cache, Role::Data)
+    }
 }
 
 /// A region: the blocks of a plane that have one role, or the data blocks of a pool.
@@ -86,10 +94,10 @@ pub(super) struct Layout {
 impl Layout {
     /// Returns the layout of each role on a device.
     pub(super) fn of(device: &DeviceConfig) -> [Layout; Role::ALL.len()] {
-        let (blocks, for_map) = (device.geometry.blocks, device.map_blocks());
-        let [data_size, map_size] = device.block_sizes();
+        let (blocks, for_map, cached) = (device.geometry.blocks, device.map_blocks(), device.cache_blocks());
+        let [data_size, map_size, cache_size] = device.block_sizes();
         let data = Layout {
-            blocks: blocks - for_map,
+            blocks: blocks - for_map - cached,
             cells: CellMode::Native,
             size: data_size,
             writes: device.temperature.classes(),
@@ -110,7 +118,16 @@ impl Layout {
             beside_failed: 1,
             first: device.total_planes() * data.frontiers(),
         };
-        [data, map]
+        let cache = Layout {
+            blocks: cached,
+            cells: if cached > 0 { CellMode::Slc } else { CellMode::Native },
+            size: if cached > 0 { cache_size } else { data_size },
+            writes: u32::from(cached > 0),
+            granule: 1,
+            first: map.first + device.total_planes() * map.frontiers(),
+            ..map
+        };
+        [data, map, cache]
     }
 
     /// Returns the number of frontiers of each region.
@@ -121,5 +138,25 @@ impl Layout {
     /// Returns the frontiers that moved units may go to, counted within a region.
     pub(super) fn for_moved(&self) -> Range<u32> {
         if self.is_shared { 0..self.writes } else { self.writes..self.writes + 1 }
+    }
+}
+
+/// SLC cache of a device.
+#[derive(Clone, Debug)]
+pub(super) struct Cache {
+    /// Number of blocks in each plane.
+    pub(super) blocks: u32,
+    /// True if host writes wait for room in the cache, instead of going to native blocks.
+    pub(super) waits: bool,
+    /// Address within its plane of the block that was opened last. Indexed by plane.
+    pub(super) last: Vec<u32>,
+}
+
+impl Cache {
+    /// Creates the cache of a device, or returns `None` if it has none.
+    pub(super) fn new(device: &DeviceConfig) -> Option<Box<Cache>> {
+        let options = device.slc_cache.as_ref()?;
+        let (blocks, waits) = (device.cache_blocks(), options.when_full == WhenFull::Wait);
+        Some(Box::new(Cache { blocks, waits, last: vec![blocks - 1; device.total_planes() as usize] }))
     }
 }

@@ -61,26 +61,31 @@ impl Space {
             for at in self.saved_frontiers(plane) {
                 out.u32(at.and_then(|at| self.next_ppn(at)).map_or(NOWHERE, |ppn| ppn.0))?;
             }
+            self.cache.iter().try_for_each(|cache| out.u32(cache.last[plane.index()]))?;
         }
         out.u64(self.clock)
     }
 
     /// Returns the frontiers of a plane in the order of a saved state: class 0, moved units, translation pages, other
-    /// classes, and migrated units if there is one for them. `None` for another frontier that the device does not have.
+    /// classes, migrated units if there is one for them, and the SLC cache if there is one. `None` for another frontier
+    /// that the device does not have.
     fn saved_frontiers(&self, plane: PlaneId) -> Vec<Option<FrontierId>> {
-        let [data, map] = &self.layouts;
+        let [data, map, _] = &self.layouts;
         let moved = (!data.is_shared).then(|| self.gc_frontier(plane));
         let map = (map.frontiers() > 0).then(|| self.map_frontier(plane));
         let of_class = |class| Some(self.host_frontier(plane, class));
         let migrated = data.has_wear_frontier.then(|| Some(self.wear_frontier(plane)));
-        let others = (1..self.classes as u8).map(of_class).chain(migrated);
+        let cache = self.has_cache().then(|| Some(self.cache_frontier(plane)));
+        let others = (1..self.classes as u8).map(of_class).chain(migrated).chain(cache);
         [of_class(0), moved, map].into_iter().chain(others).collect()
     }
 
     /// Reads what [`Space::save`] wrote. No unit is valid yet. Returns the number of blocks that data still has to give
     /// to translation pages, indexed by plane.
     pub(in crate::ftl) fn load(&mut self, fails: bool, input: &mut Reader) -> Result<Vec<u32>, StateError> {
-        for block in &mut self.blocks {
+        for id in (0..self.blocks.len() as u32).map(BlockId) {
+            let free = self.role_of_free(id);
+            let block = &mut self.blocks[id.index()];
             let state = input.u8()?;
             let is_kept = state & FAILED != 0;
             let known = STATES.get(usize::from(state & !(MAP | FAILED)));
@@ -88,7 +93,10 @@ impl Space {
                 return Err(input.damaged(format!("block state {state}")));
             };
             let failed = is_kept || matches!(known, BlockState::Failed | BlockState::Bad);
-            let role = if state & MAP != 0 { Role::Map } else { Role::Data };
+            let role = if state & MAP != 0 { Role::Map } else { free };
+            if role == Role::Map && free == Role::Cache {
+                return Err(input.damaged(format!("translation pages in block {} of the SLC cache", id.0)));
+            }
             let is_logical = *known == BlockState::Logical;
             let moved_for = if is_logical { CopyCause::Merge } else { CopyCause::default() };
             *block = Block { state: *known, role, failed, moved_for, ..Block::default() };
@@ -102,6 +110,9 @@ impl Space {
         for plane in 0..self.planes.len() as u32 {
             owed.push(self.load_stock(plane, fails, input)?);
             self.load_frontiers(plane, input)?;
+            if let Some(cache) = &mut self.cache {
+                cache.last[plane as usize] = input.below(cache.blocks, "block of the SLC cache")?;
+            }
         }
         self.count_free();
         self.clock = input.count("host writes")?;
@@ -112,7 +123,8 @@ impl Space {
         let per_plane = self.blocks_per_plane.divisor();
         let first = plane * per_plane;
         let of_plane = &self.blocks[first as usize..(first + per_plane) as usize];
-        let free = of_plane.iter().filter(|block| block.state == BlockState::Free).count() as u32;
+        let is_listed = |block: &&Block| block.state == BlockState::Free && block.role != Role::Cache;
+        let free = of_plane.iter().filter(is_listed).count() as u32;
         if of_plane.iter().any(|block| {
             block.role == Role::Map && matches!(block.state, BlockState::Free | BlockState::Logical | BlockState::Bad)
         }) {
@@ -143,7 +155,7 @@ impl Space {
             let block = input.u32()?;
             let within = block.wrapping_sub(first) as usize;
             let is_new = listed.get(within) == Some(&false);
-            if !is_new || self.blocks[block as usize].state != BlockState::Free {
+            if !is_new || !is_listed(&&self.blocks[block as usize]) {
                 return Err(input.damaged(format!("block {block} among the free blocks of plane {plane}")));
             }
             listed[within] = true;
@@ -152,6 +164,7 @@ impl Space {
         self.planes[plane as usize].bad = bad;
         self.region_mut(PlaneId(plane), Role::Data).free = free_blocks;
         self.region_mut(PlaneId(plane), Role::Map).free = free_map_blocks;
+        self.count_free_of_cache(PlaneId(plane));
         Ok(owed)
     }
 
@@ -208,10 +221,12 @@ impl Space {
     }
 
     /// Marks a unit as valid, if it is written, in a block of this role, and not valid yet. Otherwise, returns `false`.
+    /// Blocks of the SLC cache count as data.
     #[inline]
     pub(in crate::ftl) fn adopt(&mut self, ppn: Ppn, role: Role, written: &[u16]) -> bool {
         let (block, offset) = self.units_per_block.divide_with_rest(ppn.0);
-        let can = |blocks: &[Block]| offset < u32::from(written[block as usize]) && blocks[block as usize].role == role;
+        let can =
+            |blocks: &[Block]| offset < u32::from(written[block as usize]) && blocks[block as usize].role.holds(role);
         if block as usize >= self.blocks.len() || !can(&self.blocks) || self.is_valid(ppn) {
             return false;
         }

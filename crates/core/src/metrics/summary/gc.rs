@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{LogBlocks, Measurement};
 use crate::metrics::collections::CollectionCounts;
-use crate::metrics::counters::{BackgroundCounts, ClassCounts, CopyCause, Merges, ratio};
+use crate::metrics::counters::{BackgroundCounts, ClassCounts, CopyCause, Merges, SlcCounts, is_zero, ratio};
 
 section! {
     /// Garbage collection.
@@ -43,6 +43,25 @@ section! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         background: Option<BackgroundGc>
             = of.config.gc.background.as_ref().map(|_| BackgroundGc::new(&of.counters.background));
+        /// SLC cache (`config.slc_cache`); absent without one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        slc_cache: Option<SlcCacheUse> = of.config.slc_cache.as_ref().map(|_| SlcCacheUse::new(&of.counters.slc));
+    }
+}
+
+section! {
+    /// SLC cache.
+    pub struct SlcCacheUse, of counts: &SlcCounts {
+        /// Mapping units written to the cache. Other units of the host went to native blocks.
+        units: u64 = counts.cache_units;
+        /// Pages of the cache that were read, for any cause.
+        pages_read: u64 = counts.pages_read;
+        /// Pages of the cache that were programmed, for any cause.
+        pages_programmed: u64 = counts.pages_programmed;
+        /// Blocks of the cache that folding has chosen.
+        folded: u64 = counts.folded;
+        /// Part of them in idle time (`config.slc_cache.idle`).
+        folded_idle: u64 = counts.folded_idle;
     }
 }
 
@@ -80,6 +99,9 @@ section! {
         failed_block: u64 = moved[CopyCause::FailedBlock as usize];
         /// Units moved in merges of logical blocks (mapping schemes that merge blocks).
         merge: u64 = moved[CopyCause::Merge as usize];
+        /// Units that folding moved out of the SLC cache (`config.slc_cache`).
+        #[serde(default, skip_serializing_if = "is_zero")]
+        fold: u64 = moved[CopyCause::Fold as usize];
     }
 }
 

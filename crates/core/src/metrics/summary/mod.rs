@@ -49,7 +49,7 @@ pub use distributions::{ChannelCounts, Distributions, Each, IntervalCounts, Late
 pub use faults::{BadBlocks, FaultState, FaultsMet, UncorrectableReads};
 pub use flash::{Flash, FlashCommands, FlashPages, FlashUnits, MapCache, MapPages, ParallelCommands, Updates};
 pub use gangs::GangUse;
-pub use gc::{BackgroundGc, Gc, MovedUnits, PerPackage, UnitClass};
+pub use gc::{BackgroundGc, Gc, MovedUnits, PerPackage, SlcCacheUse, UnitClass};
 pub use json::{LARGEST, ReadError};
 pub use live::{LateCauses, Live, LiveFrontend, LiveImage, LiveRecovery};
 pub use log_blocks::{LogBlocks, LogWrites};
@@ -419,9 +419,9 @@ impl Summary {
     }
 
     /// Returns the parts of the write amplification by cause: the host, garbage collection or merges, summaries,
-    /// unfilled space, the map, the trim journal and the checkpoint. They add up to the write amplification. `None`
-    /// without writes.
-    pub fn amplification_by_cause(&self) -> Option<[(&'static str, f64); 7]> {
+    /// unfilled space, the map, the trim journal, the checkpoint and folding. They add up to the write amplification.
+    /// `None` without writes.
+    pub fn amplification_by_cause(&self) -> Option<[(&'static str, f64); 8]> {
         let Summary { config, updates, .. } = self;
         let total = self.write_amplification?;
         let units = |pages: f64| pages * f64::from(config.units_per_page()) / f64::from(config.pages_per_unit());
@@ -430,20 +430,21 @@ impl Summary {
             return Some(self.amplification_behind_buffer(total, units));
         }
         let written = (updates.covered + updates.uncovered + updates.first) as f64;
-        let gc = units(self.gc.pages_moved) / written;
+        let [moved, folded] = self.pages_moved();
+        let (gc, folded) = (units(moved) / written, units(folded) / written);
         let summaries = units(self.flash.programs_by_cause.summary as f64) / written;
         let map = units(self.flash.programs_by_cause.map as f64) / written;
         let journal = units(self.flash.programs_by_cause.journal as f64) / written;
         let checkpoint = units(self.flash.programs_by_cause.checkpoint as f64) / written;
-        let host_and_rest = (total - gc - summaries - map - journal - checkpoint).max(0.0);
+        let host_and_rest = (total - gc - summaries - map - journal - checkpoint - folded).max(0.0);
         let host = host_and_rest.min(1.0 + updates.rewritten as f64 / written);
         let unfilled = host_and_rest - host;
-        Some(self.named([host, gc, summaries, unfilled, map, journal, checkpoint]))
+        Some(self.named([host, gc, summaries, unfilled, map, journal, checkpoint, folded]))
     }
 
     /// Names the parts of the write amplification by cause.
-    fn named(&self, parts: [f64; 7]) -> [(&'static str, f64); 7] {
-        let [host, moved, summaries, unfilled, map, journal, checkpoint] = parts;
+    fn named(&self, parts: [f64; 8]) -> [(&'static str, f64); 8] {
+        let [host, moved, summaries, unfilled, map, journal, checkpoint, folded] = parts;
         [
             ("host", host),
             (if self.config.merges_blocks() { "merges" } else { "gc" }, moved),
@@ -452,16 +453,25 @@ impl Summary {
             ("map", map),
             ("journal", journal),
             ("checkpoint", checkpoint),
+            ("folding", folded),
         ]
     }
 
+    /// Returns the data moved in flash pages, without folding and by folding.
+    fn pages_moved(&self) -> [f64; 2] {
+        let (config, folded) = (&self.config, self.gc.units_moved.fold);
+        let per_page = f64::from(config.units_per_page());
+        let folded = (folded * u64::from(config.pages_per_unit())) as f64 / per_page;
+        [self.gc.pages_moved - folded, folded]
+    }
+
     /// Returns the parts of the write amplification with a buffer, which may write fewer units than the host.
-    fn amplification_behind_buffer(&self, total: f64, units: impl Fn(f64) -> f64) -> [(&'static str, f64); 7] {
+    fn amplification_behind_buffer(&self, total: f64, units: impl Fn(f64) -> f64) -> [(&'static str, f64); 8] {
         let flash = &self.flash;
         let summaries = units(flash.programs_by_cause.summary as f64);
         let all = (flash.units.programmed + flash.units.unfilled) as f64 + summaries;
         let share = |part: f64| part / all * total;
-        let gc = share(units(self.gc.pages_moved));
+        let [gc, folded] = self.pages_moved().map(|pages| share(units(pages)));
         let unfilled = share(flash.units.unfilled as f64);
         let summaries = share(summaries);
         let map = share(units(flash.programs_by_cause.map as f64));
@@ -469,8 +479,8 @@ impl Summary {
         let own = |pages: u64| share(units(pages as f64) / f64::from(self.config.units_per_page()));
         let causes_of = &flash.programs_by_cause;
         let (journal, checkpoint) = (own(causes_of.journal), own(causes_of.checkpoint));
-        let host = (total - gc - summaries - unfilled - map - journal - checkpoint).max(0.0);
-        self.named([host, gc, summaries, unfilled, map, journal, checkpoint])
+        let host = (total - gc - summaries - unfilled - map - journal - checkpoint - folded).max(0.0);
+        self.named([host, gc, summaries, unfilled, map, journal, checkpoint, folded])
     }
 
     /// Sets the cost of the simulation.

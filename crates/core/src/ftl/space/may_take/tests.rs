@@ -127,6 +127,28 @@ fn whole_blocks_are_free_blocks() {
     );
 }
 
+/// Folding frees no block of the region, so it leaves the reserve, but for the block that writes leave to it. It needs
+/// no more than the units of its block.
+#[test]
+fn folding_leaves_a_block_to_garbage_collection() {
+    let fold = |hand, valid| Claim::Fold { hand, valid };
+    check(
+        &mut space(&[]),
+        2,
+        &[
+            (Claim::WRITE, (2, 0, 8), false),
+            (fold(NOTHING, 3), (1, 8, 3), false),
+            (fold(NOTHING, 3), (1, 0, 4), true),
+            (fold(NOTHING, 8), (1, 8, 7), false),
+            (fold(NOTHING, 8), (2, 0, 0), true),
+            (fold(THREE, 3), (1, 0, 7), false),
+            (fold(THREE, 3), (1, 0, 8), true),
+            (fold(THREE, 8), (2, 0, 3), false),
+            (fold(NOTHING, 0), (0, 0, 0), true),
+        ],
+    );
+}
+
 /// Both open blocks are the same one. Writes do not take its room from copies that have used the reserve.
 #[test]
 fn writes_and_copies_share_a_frontier() {

@@ -1,0 +1,114 @@
+//! Folding: chooses the blocks of the SLC cache whose data move to native blocks.
+//!
+//! The job of a plane (`gc/job.rs`) folds as it collects garbage: it evacuates the chosen block, and has it erased.
+//! Garbage collection goes first, and folding leaves its reserve ([`Claim::Fold`]).
+
+use super::Ftl;
+use super::mapping::Location;
+use super::space::{Claim, InHand, Role};
+use crate::metrics::counters::ProgramCause;
+use crate::sim::id::{BlockId, Lpn, PlaneId};
+
+impl Ftl {
+    /// Returns `true` if a block of a plane is to be folded.
+    #[inline]
+    pub fn folds(&self, plane: PlaneId) -> bool {
+        self.folding.as_ref().is_some_and(|folding| {
+            folding.is_due(plane, self.blocks.full_of_cache(plane), self.blocks.cache_takes_write(plane))
+        })
+    }
+
+    /// Returns `true` if some block could be folded in idle time.
+    pub fn has_full_cache(&self) -> bool {
+        (0..self.shape.planes).any(|plane| self.blocks.full_of_cache(PlaneId(plane)) > 0)
+    }
+
+    /// Chooses the block that is folded next in a plane, if one is to be folded and its units find room: the one that
+    /// was filled first. `hand` is what the job of the plane has still to move. `coming` is the number of blocks of the
+    /// cache that wait for their erase.
+    pub fn next_folded(&mut self, plane: PlaneId, hand: InHand, coming: u32) -> Option<BlockId> {
+        let full = self.blocks.full_of_cache(plane);
+        let has_room = coming > 0 || self.blocks.cache_takes_write(plane);
+        let folding = self.folding.as_mut()?;
+        let is_due = folding.is_due(plane, full, has_room);
+        if !folding.continues(plane, full, has_room) && !(is_due && (folding.is_idle || !has_room)) {
+            return None;
+        }
+        let block = self.blocks.oldest_of_cache(plane)?;
+        let claim = Claim::Fold { hand, valid: u32::from(self.blocks.block(block).valid) };
+        self.blocks.may_take(self.blocks.region(plane, Role::Data), claim).then_some(block)
+    }
+
+    /// Starts to fold a block.
+    pub fn start_folding(&mut self, block: BlockId) {
+        let is_idle = self.folding.as_ref().is_some_and(|folding| folding.is_idle);
+        self.counters.slc.folded += 1;
+        self.counters.slc.folded_idle += u64::from(is_idle);
+        self.blocks.take_folded(block);
+    }
+
+    /// Folds the block of a plane that was filled first, without time. Returns `false` if no block is full, or its
+    /// units find no room.
+    pub(super) fn fold_now(&mut self, plane: PlaneId) -> bool {
+        let Some(block) = self.blocks.oldest_of_cache(plane) else { return false };
+        self.collect_until(plane, self.shape.soft + 1);
+        let claim = Claim::Fold { hand: InHand::default(), valid: u32::from(self.blocks.block(block).valid) };
+        if !self.blocks.may_take(self.blocks.region(plane, Role::Data), claim) {
+            return false;
+        }
+        self.start_folding(block);
+        self.evacuate_now(plane, block);
+        self.blocks.await_erase(block);
+        self.erase_or_retire_now(block);
+        self.refresh_ready(plane);
+        true
+    }
+
+    /// Writes a unit to the cache of a plane, without time. A full cache folds its oldest block first. Returns `false`
+    /// if functional writes go to native blocks, or if the device is worn out.
+    #[cold]
+    pub(super) fn place_in_cache(
+        &mut self,
+        plane: PlaneId,
+        lpn: Lpn,
+        old: Location,
+        contents: Option<(u32, u32, u32)>,
+    ) -> bool {
+        if self.folding.as_ref().is_none_or(|folding| folding.is_bypassed) {
+            return false;
+        }
+        while !self.blocks.cache_takes_write(plane) {
+            if !self.fold_now(plane) {
+                return false;
+            }
+        }
+        let at = self.blocks.cache_frontier(plane);
+        let before = self.counters.pages_programmed_total();
+        let ppn = self.program_now(at, ProgramCause::Host, lpn.0);
+        self.counters.slc.pages_programmed += self.counters.pages_programmed_total() - before;
+        self.counters.slc.cache_units += 1;
+        self.written_now(lpn, old, ppn, contents);
+        self.close_if_full(ppn, at, Role::Cache);
+        self.refresh_ready(plane);
+        true
+    }
+
+    /// Completes the program that functional writes have started in the cache of a plane. If idle time folds, folds all
+    /// full blocks.
+    pub(super) fn seal_cache(&mut self, plane: PlaneId) {
+        let before = self.counters.pages_programmed_total();
+        self.pad(self.blocks.cache_frontier(plane), self.blocks.size(Role::Cache).program_units);
+        self.counters.slc.pages_programmed += self.counters.pages_programmed_total() - before;
+        let folds_all = self.folding.as_ref().is_some_and(|folding| folding.idle.is_some());
+        while folds_all && self.fold_now(plane) {}
+    }
+
+    /// Counts one program command of host writes in the SLC cache, which holds `units` units of data.
+    pub fn note_cache_program(&mut self, plane: PlaneId, cause: ProgramCause, units: u32) {
+        let size = *self.blocks.size(Role::Cache);
+        self.note_program_of(&size, cause, units);
+        self.counters.slc.pages_programmed += u64::from(size.program_pages);
+        self.counters.slc.cache_units += u64::from(units);
+        self.note_in_pools(plane, cause, units);
+    }
+}
