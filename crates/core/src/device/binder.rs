@@ -73,7 +73,6 @@ impl Binder for Device {
         let Transaction { kind, ppn, .. } = self.transactions[id];
         match kind {
             Kind::MapWrite => blocks.cells(Role::Map),
-            // Writes share no command if there is an SLC cache.
             Kind::Write | Kind::GcWrite | Kind::CopyBack | Kind::MergeWrite => blocks.cells(Role::Data),
             _ => self.cells_at(ppn, kind.into()),
         }
