@@ -64,6 +64,11 @@ impl SlcCacheConfig {
 }
 
 impl DeviceConfig {
+    /// Returns `true` if idle time starts garbage collection or folding.
+    pub fn times_idle(&self) -> bool {
+        self.gc.background.is_some() || self.slc_cache.as_ref().is_some_and(|cache| cache.idle.is_some())
+    }
+
     /// Returns the number of blocks of each plane in the SLC cache; 0 without one. They are the first of the plane.
     pub fn cache_blocks(&self) -> u32 {
         self.slc_cache.as_ref().map_or(0, |cache| cache.blocks.of(self.geometry.blocks))

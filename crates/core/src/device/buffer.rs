@@ -399,8 +399,7 @@ impl Device {
     /// buffer if there are dirty data.
     #[inline]
     pub(super) fn note_rest(&mut self) {
-        self.arm_background();
-        self.arm_folding();
+        self.arm_idle_time();
         let Some(buffer) = &self.buffer else { return };
         if let Some(idle) = buffer.idle()
             && self.outstanding() == 0

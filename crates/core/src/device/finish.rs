@@ -154,11 +154,12 @@ impl Device {
             self.contents_complete(first); // The page was in the register.
         }
         let units = self.program_units_at(ppn);
-        if self.program_fails(self.start_of_program(ppn), units) {
+        let start = Ppn(ppn.0 - self.ftl.blocks.offset_in_block(ppn) % units);
+        if self.program_fails(start, units) {
             return self.write_again(first);
         }
-        self.store_program(self.start_of_program(ppn), units, first);
-        self.observe_programmed(self.start_of_program(ppn), units);
+        self.store_program(start, units, first);
+        self.observe_programmed(start, units);
         self.finish_writes_of(ppn, first);
     }
 

@@ -181,12 +181,19 @@ impl Device {
         }
     }
 
-    /// Sets the timer of garbage collection in idle time, if no request is outstanding.
+    /// Sets the timers of idle time, if no request is outstanding.
     #[inline]
-    pub(super) fn arm_background(&mut self) {
-        if let Some(background) = &self.config.gc.background
-            && self.outstanding() == 0
-        {
+    pub(super) fn arm_idle_time(&mut self) {
+        if self.idle.is_used && self.outstanding() == 0 {
+            self.arm_background();
+            self.arm_folding();
+        }
+    }
+
+    /// Sets the timer of garbage collection in idle time.
+    #[cold]
+    fn arm_background(&mut self) {
+        if let Some(background) = &self.config.gc.background {
             (self.idle.from, self.idle.waits) = (self.now.later(background.idle.time()), false);
             self.set_timer(Timer::Background, self.idle.from);
         }
@@ -205,12 +212,10 @@ impl Device {
         }
     }
 
-    /// Sets the timer of folding in idle time, if no request is outstanding.
-    #[inline]
-    pub(super) fn arm_folding(&mut self) {
+    /// Sets the timer of folding in idle time, if a block is full.
+    fn arm_folding(&mut self) {
         if let Some(folding) = &self.ftl.folding
             && let Some(idle) = folding.idle
-            && self.outstanding() == 0
             && self.ftl.has_full_cache()
         {
             self.set_timer(Timer::Fold, self.now.later(idle));
@@ -231,6 +236,13 @@ impl Device {
     /// Ends idle time, because a request has arrived.
     #[inline]
     pub(super) fn end_idle_time(&mut self) {
+        if self.idle.is_used {
+            self.end_idle_work();
+        }
+    }
+
+    #[cold]
+    fn end_idle_work(&mut self) {
         if let Some(folding) = &mut self.ftl.folding {
             folding.is_idle = false;
         }
@@ -281,12 +293,8 @@ impl Device {
             None => self.ftl.blocks.free_blocks(plane, Role::Data) <= self.ftl.shape().due,
         };
         // Most calls come while an operation is in flight.
-        !job.busy
-            && (!job.is_idle()
-                || is_due()
-                || self.ftl.folds(plane)
-                || self.ftl.has_failed(plane)
-                || self.ftl.blocks.is_migrating(plane))
+        let has_other = || self.ftl.shape().evacuates_others && self.ftl.has_other_work(plane);
+        !job.busy && (!job.is_idle() || is_due() || has_other())
     }
 
     /// Continues garbage collection after the firmware has spent the time to choose a block.

@@ -11,8 +11,10 @@ pub(super) struct Idle {
     pub is_held: bool,
     /// True if garbage collection in this idle time waits for the end of a hold.
     pub waits: bool,
+    /// True if idle time starts garbage collection or folding.
+    pub is_used: bool,
 }
 
 impl Idle {
-    pub(super) const NONE: Idle = Idle { from: Time::NEVER, is_held: false, waits: false };
+    pub(super) const NONE: Idle = Idle { from: Time::NEVER, is_held: false, waits: false, is_used: false };
 }

@@ -201,7 +201,7 @@ impl Device {
             dispatch,
             jobs: Table::new(planes, Job::new(choices_take_time)),
             collections: Collections::new(planes, config.planes_per_package()),
-            idle: Idle::NONE,
+            idle: Idle { is_used: config.times_idle(), ..Idle::NONE },
             throttle: Throttle::new(&config).map(Box::new),
             durability: durability.map(Box::new),
             observers: Observers::new(&config, options.attribution, options.verify).map(Box::new),

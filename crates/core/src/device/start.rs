@@ -231,7 +231,7 @@ impl Device {
         let blocks = &self.ftl.blocks;
         let frontier = if lent { blocks.gc_frontier(plane) } else { blocks.frontier_for_host(plane, class) };
         let is_cached = blocks.is_cache_frontier(frontier);
-        let group = blocks.size(if is_cached { Role::Cache } else { Role::Data }).program_units;
+        let group = blocks.program_units_of(frontier, self.ftl.shape().units_per_program);
         let first = self.ftl.blocks.advance(frontier, group);
         let mut count = 1;
         let kept = if self.config.nand.advanced.copy_back_modify { self.read_fused(id) } else { None };

@@ -10,8 +10,14 @@ use crate::metrics::counters::ProgramCause;
 use crate::sim::id::{BlockId, Lpn, PlaneId};
 
 impl Ftl {
+    /// Returns `true` if the job of a plane has a block other than a victim to evacuate: a failed or cold one, or one
+    /// of the SLC cache.
+    #[inline(never)]
+    pub fn has_other_work(&self, plane: PlaneId) -> bool {
+        self.folds(plane) || self.has_failed(plane) || self.blocks.is_migrating(plane)
+    }
+
     /// Returns `true` if a block of a plane is to be folded.
-    #[inline]
     pub fn folds(&self, plane: PlaneId) -> bool {
         self.folding.as_ref().is_some_and(|folding| {
             folding.is_due(plane, self.blocks.full_of_cache(plane), self.blocks.cache_takes_write(plane))
@@ -104,6 +110,7 @@ impl Ftl {
     }
 
     /// Counts one program command of host writes in the SLC cache, which holds `units` units of data.
+    #[cold]
     pub fn note_cache_program(&mut self, plane: PlaneId, cause: ProgramCause, units: u32) {
         let size = *self.blocks.size(Role::Cache);
         self.note_program_of(&size, cause, units);

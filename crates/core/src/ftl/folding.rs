@@ -1,6 +1,6 @@
 //! Times at which blocks of the SLC cache are folded: by water marks, in idle time, or because the cache has no room.
 
-use super::space::Space;
+use super::space::{Role, Space};
 use crate::config::DeviceConfig;
 use crate::sim::id::PlaneId;
 use crate::sim::time::Time;
@@ -37,7 +37,7 @@ impl Folding {
     pub(super) fn has_begun(&self, blocks: &Space, plane: PlaneId) -> bool {
         let native = blocks.host_frontier(plane, 0);
         let at = if self.is_bypassed { native } else { blocks.frontier_for_host(plane, 0) };
-        !blocks.room(at).is_multiple_of(blocks.program_units_of(at))
+        !blocks.room(at).is_multiple_of(blocks.program_units_of(at, blocks.size(Role::Data).program_units))
     }
 
     /// Returns `true` if a block is to be folded in a plane whose cache has `full` full blocks.

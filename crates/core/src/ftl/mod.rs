@@ -165,6 +165,8 @@ pub struct Shape {
     pub map_blocks: u32,
     /// Blocks of a plane that are in the SLC cache.
     pub cache_blocks: u32,
+    /// True if jobs evacuate blocks other than victims: failed or cold ones, or those of the SLC cache.
+    pub evacuates_others: bool,
     /// True if erases may wait for trim records, which need room.
     pub trim_journal: bool,
     /// Number of temperature classes.
@@ -205,6 +207,7 @@ impl Shape {
             map_pages: device.map_pages(),
             map_blocks: device.map_blocks(),
             cache_blocks: device.cache_blocks(),
+            evacuates_others: device.faults.is_some() || device.slc_cache.is_some() || device.gc.wear.migrates(),
             trim_journal: device.durability.trim_journal,
             classes: device.temperature.classes(),
             paces: device.gc.pace == GcPace::Proportional,

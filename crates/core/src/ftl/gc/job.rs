@@ -151,7 +151,7 @@ impl Job {
 
     /// Returns `true` if the job evacuates a block of the SLC cache, which frees no space of data.
     fn folds(&self, ftl: &Ftl) -> bool {
-        self.moving.block().is_some_and(|block| ftl.blocks.block(block).role == Role::Cache)
+        ftl.blocks.has_cache() && self.moving.block().is_some_and(|block| ftl.blocks.block(block).role == Role::Cache)
     }
 
     /// Returns the number of free blocks of a plane, with victims that await their erase and will get it.
@@ -266,7 +266,7 @@ impl Job {
         if self.choose_data(ftl, plane) {
             return true;
         }
-        if self.requesting || !ftl.folds(plane) {
+        if !ftl.blocks.has_cache() || self.requesting || !ftl.folds(plane) {
             return false;
         }
         // A choice that found no victim is also that of a block to fold.

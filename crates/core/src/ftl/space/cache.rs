@@ -4,38 +4,20 @@
 //! They have fixed addresses, so that a recovery knows their cell mode, and are not among the free blocks of other
 //! regions. A bad block of the cache makes the cache smaller.
 
-use super::{Block, BlockState, Claim, FrontierId, RegionId, Role, Space};
+use super::{Block, BlockState, Claim, FrontierId, Role, Space};
 use crate::metrics::counters::CopyCause;
-use crate::sim::id::{BlockId, PlaneId, Ppn};
+use crate::sim::id::{BlockId, PlaneId};
 
 impl Space {
-    /// Returns `true` if the device has an SLC cache.
-    #[inline]
-    pub fn has_cache(&self) -> bool {
-        self.cache.is_some()
-    }
-
     /// Returns the role of a block that is free: that of its address.
     pub fn role_of_free(&self, id: BlockId) -> Role {
-        let cached = self.cache.as_ref().map_or(0, |cache| cache.blocks);
-        if self.index_in_plane(id) < cached { Role::Cache } else { Role::Data }
-    }
-
-    /// Returns the role of the block of a programmed unit of the host or of the device itself.
-    #[inline]
-    pub fn role_at(&self, ppn: Ppn) -> Role {
-        if self.has_cache() { self.block(self.block_of(ppn)).role } else { Role::Data }
+        let is_of_cache = self.cache.as_ref().is_some_and(|cache| self.index_in_plane(id) < cache.blocks);
+        if is_of_cache { Role::Cache } else { Role::Data }
     }
 
     /// Returns the frontier of the cache in a plane; only if there is a cache.
     pub fn cache_frontier(&self, plane: PlaneId) -> FrontierId {
         FrontierId(self.layout(Role::Cache).first + plane.0)
-    }
-
-    /// Returns `true` if a frontier is that of the cache.
-    #[inline]
-    pub fn is_cache_frontier(&self, at: FrontierId) -> bool {
-        self.has_cache() && at.0 >= self.layout(Role::Cache).first
     }
 
     /// Returns `true` if the cache of a plane has room for a host write. `false` without a cache.
@@ -55,6 +37,7 @@ impl Space {
     }
 
     /// Returns `true` if a plane whose first choice for host writes has no room takes them elsewhere.
+    #[cold]
     pub(super) fn takes_elsewhere(&self, plane: PlaneId) -> bool {
         self.has_cache() && !self.waits(plane) && self.may_take(self.region(plane, Role::Data), Claim::WRITE)
     }
@@ -118,21 +101,9 @@ impl Space {
         (block.state, block.moved_for) = (BlockState::Victim, CopyCause::Fold);
     }
 
-    /// Returns `true` if the units of victims are moved for different reasons, so that each block has to be asked.
-    #[inline]
-    pub fn moves_for_reasons(&self) -> bool {
-        self.wear.is_some() || self.has_cache()
-    }
-
     /// Counts the free blocks of the cache of a plane.
     pub(super) fn count_free_of_cache(&mut self, plane: PlaneId) {
         let is_free = |block: &&Block| block.state == BlockState::Free && block.role == Role::Cache;
         self.region_mut(plane, Role::Cache).free = self.of_plane(plane).iter().filter(is_free).count() as u32;
-    }
-
-    /// Region whose room decides first whether a plane takes a host write.
-    #[inline]
-    pub(super) fn host_region(&self, plane: PlaneId) -> RegionId {
-        RegionId(self.first_host_region + plane.0)
     }
 }

@@ -125,6 +125,7 @@ impl Space {
         if self.has_one_host_frontier { self.host_frontier(plane, 0) } else { self.choose_host_frontier(plane, class) }
     }
 
+    #[inline(never)]
     fn choose_host_frontier(&self, plane: PlaneId, class: u8) -> FrontierId {
         if self.cache_takes_write(plane) {
             return self.cache_frontier(plane);
@@ -141,10 +142,10 @@ impl Space {
         }
     }
 
-    /// Returns the number of units of a program at a frontier of host writes.
+    /// Returns the number of units of a program at a frontier of host writes, which is `native` in native blocks.
     #[inline]
-    pub fn program_units_of(&self, at: FrontierId) -> u32 {
-        self.size(if self.is_cache_frontier(at) { Role::Cache } else { Role::Data }).program_units
+    pub fn program_units_of(&self, at: FrontierId, native: u32) -> u32 {
+        if self.is_cache_frontier(at) { self.size(Role::Cache).program_units } else { native }
     }
 
     /// Returns the frontier that a moved unit of `class` goes to: the one of all moved units, or the host's frontier of
@@ -162,5 +163,35 @@ impl Space {
         }
         let all = (0..self.classes as u8).map(|class| self.host_frontier(plane, class));
         all.max_by_key(|&at| self.room(at)).unwrap_or(own)
+    }
+
+    /// Returns `true` if the device has an SLC cache.
+    #[inline]
+    pub fn has_cache(&self) -> bool {
+        self.cache.is_some()
+    }
+
+    /// Returns the role of the block of a programmed unit of the host or of the device itself.
+    #[inline]
+    pub fn role_at(&self, ppn: Ppn) -> Role {
+        if self.has_cache() { self.block(self.block_of(ppn)).role } else { Role::Data }
+    }
+
+    /// Returns `true` if a frontier is that of the cache.
+    #[inline]
+    pub fn is_cache_frontier(&self, at: FrontierId) -> bool {
+        self.has_cache() && at.0 >= self.layout(Role::Cache).first
+    }
+
+    /// Region whose room decides first whether a plane takes a host write.
+    #[inline]
+    pub(super) fn host_region(&self, plane: PlaneId) -> RegionId {
+        RegionId(self.first_host_region + plane.0)
+    }
+
+    /// Returns `true` if the units of victims are moved for different reasons, so that each block has to be asked.
+    #[inline]
+    pub fn moves_for_reasons(&self) -> bool {
+        self.moves_for_reasons
     }
 }

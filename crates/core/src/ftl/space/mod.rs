@@ -83,6 +83,8 @@ pub struct Space {
     cache: Option<Box<Cache>>,
     /// Number of the first region of host writes: that of the cache, or of data.
     first_host_region: u32,
+    /// True if wear is leveled or if there is an SLC cache.
+    moves_for_reasons: bool,
     /// True if all host writes of a plane go to the same frontier.
     has_one_host_frontier: bool,
     /// Valid physical units, a bit each.
@@ -183,6 +185,7 @@ impl Space {
             awaiting_erase: BTreeMap::new(),
             has_rows: victims.iter().flatten().any(|victims| victims.closed.has_rows()),
             victims,
+            moves_for_reasons: wear.is_some() || cached > 0,
             wear,
             first_host_region: if cached > 0 { Role::Cache as u32 * planes } else { 0 },
             has_one_host_frontier: cached == 0 && data.writes == 1,
