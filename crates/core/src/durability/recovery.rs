@@ -276,11 +276,8 @@ impl Rebuild<'_> {
         let role = match self.start_of(flash, first)? {
             UnitState::Erased => {
                 report.blocks_empty += 1;
-                return Ok(if self.ftl.shape().leaves_out_pages {
-                    self.pages_of(self.ftl.blocks.data_units())
-                } else {
-                    1
-                });
+                let all = self.ftl.shape().leaves_out_pages;
+                return Ok(if all { self.pages_of(self.ftl.blocks.data_units()) } else { 1 });
             }
             _ if self.ftl.blocks.role_of_free(block) == Role::Cache => Role::Cache,
             UnitState::Holds(Record { kind: RecordKind::Map, .. }) if self.ftl.shape().map_blocks > 0 => Role::Map,
