@@ -238,7 +238,7 @@ impl Device {
     #[inline]
     pub(super) fn note_released(&mut self, block: BlockId) {
         let known = self.ftl.blocks.block(block);
-        let is_victim = !known.failed && !self.ftl.blocks.is_kept(block);
+        let is_victim = known.role == Role::Data && !known.failed && !self.ftl.blocks.is_kept(block);
         if self.ftl.faults.is_some() && is_victim {
             self.jobs[self.ftl.blocks.plane_of(block)].held -= 1;
         }
