@@ -146,9 +146,7 @@ impl<C: Context + ?Sized> Mapping<C> for Append {
     fn step(&mut self, _: &mut C, _: Step) {}
 
     fn recover(&mut self, found: &mut dyn Recovering) -> Result<(), String> {
-        found.found();
-        found.keep();
-        Ok(())
+        keep_found(found, |_, _| None).map(drop)
     }
 
     fn save(&self, _: &mut Writer) -> Result<(), StateError> {

@@ -120,7 +120,8 @@ impl Context for Device {
     }
 
     fn note_called(&mut self) {
-        if self.durability.as_ref().is_some_and(|durability| durability.awaits_journal(&self.ftl.blocks)) {
+        let durability = self.durability.as_ref().filter(|_| self.ftl.keeps_data());
+        if durability.is_some_and(|durability| durability.awaits_journal(&self.ftl.blocks)) {
             self.tasks.push(Task::Clean(PlaneId(0)));
         }
     }

@@ -25,7 +25,8 @@ impl Device {
         into.parallel.copy_from(&self.array.parallel);
         into.free_blocks_min = (0..planes).map(free_blocks).min().unwrap_or(0);
         into.free_blocks_sum = (0..planes).map(|plane| u64::from(free_blocks(plane))).sum();
-        into.trim_list = self.ftl.scheme().report(&self.ftl).listed_trims;
+        let has_logs = !self.config.log_kinds().is_empty();
+        into.trim_list = if has_logs { self.ftl.scheme().report(&self.ftl).listed_trims } else { 0 };
         let bad = |faults: &FaultState| faults.bad.iter().map(|bad| u64::from(*bad)).sum();
         into.bad_blocks = self.fault_state().as_ref().map_or(0, bad);
         into.read_only = self.read_only_since().is_some();

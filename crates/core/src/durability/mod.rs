@@ -62,12 +62,9 @@ impl Durability {
         self.journal.as_ref().is_some_and(|journal| blocks.awaiting_erase().any(|block| journal.holds(block)))
     }
 
-    /// Returns `true` if a block that the mapping scheme wants to erase waits for records, and no unit of the journal
-    /// is being written.
+    /// Returns `true` if a block that is to be erased waits for records, and no unit of the journal is being written.
     pub fn awaits_journal(&self, blocks: &Space) -> bool {
-        let journal = self.journal.as_ref().filter(|journal| !journal.is_writing());
-        let mut kept = blocks.awaiting_erase().filter(|&block| blocks.is_kept(block));
-        journal.is_some_and(|journal| kept.any(|block| journal.holds(block)))
+        self.journal.as_ref().is_some_and(|journal| !journal.is_writing()) && self.is_held_before_erase(blocks)
     }
 
     /// Returns `true` if a block waits for records.

@@ -23,7 +23,8 @@ pub trait Mapping<C: Context + ?Sized> {
     /// an operation wait, and a [`Task::Translate`](crate::work::Task::Translate) resumes it.
     fn look_up(&mut self, cx: &mut C, lpn: Lpn, what: LookUp) -> bool;
 
-    /// Notes a change of the location of a unit.
+    /// Notes a change of the location of a unit. A scheme without translation pages sees [`Change::Trimmed`] only, and
+    /// one that keeps no blocks of data all others.
     fn changed(&mut self, cx: &mut C, lpn: Lpn, change: Change);
 
     /// Has a write, which has all its data, wait for its address in a kept block. Called if [`Mapping::target`] is a
@@ -279,6 +280,26 @@ pub trait Recovering {
     ///
     /// The reason for which the device cannot continue.
     fn close(&mut self) -> Result<(), String>;
+}
+
+/// Has a scheme keep the blocks of a recovery, after the merges that `next` asks for, one after another, because the
+/// scheme has no place for some block. Returns the blocks.
+///
+/// # Errors
+///
+/// See [`Recovering::merge`].
+pub fn keep_found(
+    recovery: &mut dyn Recovering,
+    next: impl Fn(&Ftl, &[FoundBlock]) -> Option<FoundMerge>,
+) -> Result<Vec<FoundBlock>, String> {
+    loop {
+        let found = recovery.found();
+        let Some(merge) = next(recovery.ftl(), &found) else { break };
+        if !recovery.merge(&merge)? {
+            break;
+        }
+    }
+    Ok(recovery.keep())
 }
 
 /// Block with data that a recovery has found.

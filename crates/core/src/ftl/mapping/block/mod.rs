@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use super::own_blocks::{self, OwnBlocks};
 use super::{
     Bound, Change, Context, Ended, KeptBlock, Mapping, Needs, Program, Recovering, SchemeOptions, SchemeReport, Step,
-    Target, WholeBlocks, check_places,
+    Target, WholeBlocks, check_places, keep_found,
 };
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
@@ -204,15 +204,7 @@ impl<C: Context + ?Sized> Mapping<C> for Block {
     }
 
     fn recover(&mut self, recovery: &mut dyn Recovering) -> Result<(), String> {
-        while let Some(merge) = {
-            let found = recovery.found();
-            self.merge_unfit(recovery.ftl(), &found)
-        } {
-            if !recovery.merge(&merge)? {
-                break;
-            }
-        }
-        let found = recovery.keep();
+        let found = keep_found(recovery, |ftl, found| self.merge_unfit(ftl, found))?;
         self.adopt_blocks(recovery.ftl(), &found)
     }
 

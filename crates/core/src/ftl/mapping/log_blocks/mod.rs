@@ -22,6 +22,7 @@ use std::ops::Range;
 use super::own_blocks::{self, OwnBlocks};
 use super::{
     Bound, Change, Context, Ended, KeptBlock, Mapping, Place, Program, Recovering, SchemeReport, Step, Target,
+    keep_found,
 };
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
@@ -476,15 +477,7 @@ impl<R: Rules, C: Context + ?Sized> Mapping<C> for LogBlocks<R> {
     }
 
     fn recover(&mut self, recovery: &mut dyn Recovering) -> Result<(), String> {
-        while let Some(merge) = {
-            let found = recovery.found();
-            self.merge_surplus(recovery.ftl(), &found)
-        } {
-            if !recovery.merge(&merge)? {
-                break;
-            }
-        }
-        let found = recovery.keep();
+        let found = keep_found(recovery, |ftl, found| self.merge_surplus(ftl, found))?;
         self.adopt_blocks(recovery.ftl(), &found)
     }
 
