@@ -151,7 +151,7 @@ budget: ## Count instructions, branches and files of a request; BLESS=1 records 
 	@scripts/prerequisites.sh build
 	program=$$($(CARGO) bench --package floatgate-core --bench speed --locked --no-run --message-format=json | \
 		sed -n 's/.*"executable":"\([^"]*speed[^"]*\)".*/\1/p') && \
-		scripts/budget.py "$$program" $(if $(BLESS),--bless)
+		scripts/budget.py "$$program" $(if $(BLESS),--bless && scripts/budget.py "$$program" --components)
 
 .PHONY: bench-live
 bench-live: ## Measure a live device over NBD and vhost-user on two idle processors
