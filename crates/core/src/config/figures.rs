@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::path::{ABOUT, covers, join};
 use super::units::{Bytes, Duration};
-use super::{BusProtocol, DeviceConfig};
+use super::{BusProtocol, DeviceConfig, page};
 
 /// Key of a device, with its value and its source.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,7 +58,8 @@ impl DeviceConfig {
         let figures: Vec<String> = self.figures().into_iter().map(|figure| figure.path).collect();
         for path in written {
             // A policy with default options is stored as its name, which may be shorter than the path that was written.
-            let figure = figures.iter().find(|figure| covers(figure, path) || covers(path, figure));
+            let resolved = page::resolved(path);
+            let figure = figures.iter().find(|figure| covers(figure, resolved) || covers(resolved, figure));
             if let (Some(figure), Some((_, source))) = (figure, source(path)) {
                 self.sources.insert(figure.clone(), source.clone());
             }

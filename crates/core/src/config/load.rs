@@ -200,7 +200,7 @@ impl Loader {
             .map_err(|problem| ConfigError::Refused(self.placed(vec![problem], &table)))?;
         match device.check() {
             Ok(()) => {
-                device.spread_sources(&page::written(leaf_paths(&table)));
+                device.spread_sources(&leaf_paths(&table));
                 Ok(device)
             }
             Err(ConfigError::Refused(problems)) => Err(ConfigError::Refused(self.placed(problems, &table))),
@@ -253,8 +253,9 @@ impl Loader {
     /// Merges a layer into a device. Removes the sources of the values that the layer replaces. The source of a value
     /// of the layer is the one that the layer gives, or the layer itself.
     fn merge<'t>(&self, under: &mut DeTable<'t>, mut over: DeTable<'t>, origin: &Origin) {
-        let paths = leaf_paths(&over);
+        let mut paths = leaf_paths(&over);
         page::replace(under, &paths);
+        paths.extend(page::following(under, &paths));
         if let Some(sources) = sources_of(under) {
             let given: BTreeSet<&str> = paths.iter().map(String::as_str).collect();
             keep(sources, |key| !upwards(key).any(|path| given.contains(path)));

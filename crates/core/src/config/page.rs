@@ -57,7 +57,21 @@ pub(super) fn count_pages(device: &mut DeviceConfig, both: bool) -> Result<(), P
     Ok(())
 }
 
-/// Returns the paths of the keys that were written, with the names that the keys have once they are resolved.
-pub(super) fn written(paths: Vec<String>) -> Vec<String> {
-    paths.into_iter().map(|path| if path == BLOCK_SIZE { PAGES.to_owned() } else { path }).collect()
+/// Returns the keys of a device whose values change because a layer gives another page size.
+pub(super) fn following(under: &mut DeTable<'_>, written: &[String]) -> Vec<String> {
+    let gives_size = written.iter().any(|path| path == "geometry.page_size");
+    let Some(geometry) = table_of(under, "geometry").filter(|_| gives_size) else { return Vec::new() };
+    let follows = |key: &str| match geometry.get(key).map(|value| value.get_ref()) {
+        Some(DeValue::String(text)) => key == "block_size" || text == "page",
+        Some(_) => key == "block_size",
+        None => false,
+    };
+    let keys = ["block_size", "mapping_unit"].into_iter().filter(|key| follows(key));
+    let keys = keys.map(|key| format!("geometry.{key}"));
+    keys.filter(|path| !written.contains(path)).collect()
+}
+
+/// Returns the path of a key that was written, with the name that the key has once it is resolved.
+pub(super) fn resolved(path: &str) -> &str {
+    if path == BLOCK_SIZE { PAGES } else { path }
 }

@@ -57,6 +57,20 @@ fn a_file_lists_only_what_differs_from_its_base() {
     assert_eq!(device, whole);
 }
 
+/// `hu2011` gives a block size and a mapping unit of one page. Both change with the page size.
+#[test]
+fn values_that_follow_from_the_page_size_have_its_source() {
+    let device = load("hu2011", &["geometry.page_size=16KiB".to_owned()]).unwrap();
+    let source = |path: &str| device.sources.get(path).map(String::as_str);
+    assert_eq!((device.geometry.pages, device.unit_bytes()), (8, 16 << 10));
+    for path in ["geometry.page_size", "geometry.pages", "geometry.mapping_unit"] {
+        assert_eq!(source(path), Some("--set"), "{path}");
+    }
+    assert!(source("geometry.blocks").unwrap().starts_with("Hu et al. 2011"));
+    let other = load("hu2011", &["geometry.page_size=16KiB".to_owned(), "geometry.mapping_unit=4KiB".to_owned()]);
+    assert_eq!(other.unwrap().unit_bytes(), 4 << 10);
+}
+
 #[test]
 fn files_are_read_by_their_path() {
     let folder = tempfile::tempdir().unwrap();
