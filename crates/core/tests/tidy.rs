@@ -93,6 +93,7 @@ const CORE: Layers = &[
     ("ftl", "policy policy_family", "allocation and victims are policies"),
     ("ftl", "has_whole_map", "a macro of its own"),
     ("ftl", "metrics::counters metrics::table", "what was programmed, by cause, and counts are saved"),
+    ("ftl", "metrics::collections", "how long victims are collected"),
     ("ftl", "nand::media", "what the flash holds, which a recovery has to go by"),
     ("ftl", "work", "steps of garbage collection have a scheduling class"),
     ("ftl", "state", "map, blocks and policies are saved"),
@@ -355,6 +356,41 @@ fn methods_of_the_device_do_not_call_each_other_in_a_cycle() {
     let edges = calls.iter().map(|(name, (_, called))| (name.as_str(), called.iter().map(String::as_str).collect()));
     let members = rust::circles(&edges.collect()).into_iter().flatten();
     report(&members.map(|name| format!("{}: `{name}` is in a cycle", calls[name].0)).collect::<Vec<_>>());
+}
+
+/// Number of methods of the device, and of files with them. `Context` does not count: it is what a mapping scheme sees.
+const METHODS_OF_DEVICE: (usize, usize) = (409, 24);
+
+/// The device routes, and its components decide. Each method can see all components, and so can a function in its
+/// folder that takes `&mut Device`.
+#[test]
+fn the_device_has_few_methods() {
+    let takes_device = Regex::new(r"\bfn \w+ [^{;]*& mut Device\b").expect("a regular expression");
+    let (mut methods, mut found) = (0, Vec::new());
+    let folder = format!("{CORE_SOURCE}device/");
+    for (path, text) in rust_files().iter().filter(|(path, _)| path.starts_with(&folder)) {
+        let (impls, mut others) = rust::impls(rust::without(rust::parse(text), &[TESTS]));
+        let mut count = 0;
+        for (of, block) in impls {
+            match of.as_str() {
+                "Device" | "Binder for Device" => count += rust::functions(block).len(),
+                "Context for Device" => {}
+                _ => others.extend(block),
+            }
+        }
+        let others = rust::tokens(others).into_iter().map(|token| token.text + " ").collect::<String>();
+        count += takes_device.find_iter(&others).count();
+        if count > 0 {
+            methods += count;
+            found.push(format!("{path}: {count} methods"));
+        }
+    }
+    assert!(methods > 100, "too few methods of the device found");
+    let expected = METHODS_OF_DEVICE;
+    if (methods, found.len()) != expected {
+        found.push(format!("{TIDY}: {methods} methods in {} files, expected {expected:?}", found.len()));
+        report(&found);
+    }
 }
 
 /// Returns the name of a function of `device` or `dispatch` in the graph of calls. `of` is what its block is for.

@@ -54,7 +54,7 @@ impl Device {
             let refused = request;
             return self.refuse(&refused);
         }
-        self.end_idle_time();
+        self.jobs.end_idle_time(&mut self.ftl, &self.config);
         let id = self.interface.enter(request);
         self.observe_entered(id, at);
         if !self.interface.has_link() {

@@ -71,8 +71,9 @@ impl Device {
         let block = self.ftl.blocks.block_of(ppn);
         self.ftl.program_failed(ppn, units, with_data);
         self.observe_flash(FlashEvent::ProgramFailed { ppn, units });
-        self.check_spare(self.ftl.blocks.plane_of(block));
-        self.collect_together(self.ftl.blocks.plane_of(block));
+        let plane = self.ftl.blocks.plane_of(block);
+        self.check_spare(plane);
+        self.jobs.collect_together(&mut self.ftl, &mut self.tasks, plane);
         self.rest_failed(block);
     }
 
@@ -208,7 +209,7 @@ impl Device {
             self.jobs[plane].busy = false;
             return;
         };
-        let mut again = Transaction::new(Kind::CopyBack, self.gc_class(plane));
+        let mut again = Transaction::new(Kind::CopyBack, self.jobs.class(&self.ftl, plane));
         (again.plane, again.ppn, again.units) = (plane, first.from, units as u16);
         self.dispatch(again);
     }
@@ -222,25 +223,6 @@ impl Device {
         self.ftl.retire(block);
         if known.moved_for == CopyCause::Merge && self.options.mutant != Mutant::RetireEarly {
             self.observe_flash(FlashEvent::Retired { block });
-        }
-    }
-
-    /// Resumes writes of the host after the choice of a step has made room for them.
-    pub(super) fn resume_host_writes(&mut self, plane: PlaneId) {
-        if std::mem::take(&mut self.jobs[plane].made_room) {
-            self.ftl.refresh_ready(plane);
-            self.unpark(plane);
-            self.unpark_own();
-        }
-    }
-
-    /// Updates the job's counters when the last dependent of a block that awaits its erase is released.
-    #[inline]
-    pub(super) fn note_released(&mut self, block: BlockId) {
-        let known = self.ftl.blocks.block(block);
-        let is_victim = known.role == Role::Data && !known.failed && !self.ftl.blocks.is_kept(block);
-        if self.ftl.faults.is_some() && is_victim {
-            self.jobs[self.ftl.blocks.plane_of(block)].held -= 1;
         }
     }
 

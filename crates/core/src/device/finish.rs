@@ -332,7 +332,7 @@ impl Device {
         }
         self.ftl.blocks.close(block);
         let plane = self.ftl.blocks.plane_of(block);
-        self.collect_together(plane);
+        self.jobs.collect_together(&mut self.ftl, &mut self.tasks, plane);
         self.collect_data_and_map(plane);
     }
 
@@ -348,7 +348,7 @@ impl Device {
         for index in 0..count {
             let copy = self.jobs[plane].moving.copies[index];
             self.finish_copy(copy.to(Ppn(ppn.0 + index as u32)));
-            self.collect_in_plane_of(copy.from, plane);
+            self.jobs.collect_in_plane_of(&self.ftl, &mut self.tasks, copy.from, plane);
         }
         let job = &mut self.jobs[plane];
         job.moving.copies.drain(..count);
@@ -439,7 +439,7 @@ impl Device {
         let is_victim = matches!(moved_for, CopyCause::Gc | CopyCause::Background);
         let is_kept = self.ftl.blocks.is_kept(block);
         if role == Role::Data && is_victim {
-            self.collections.end(plane, self.now);
+            self.jobs.note_end(plane, self.now);
         }
         let free_map_blocks = self.ftl.blocks.free_blocks(plane, Role::Map);
         let failed = self.ftl.faults.is_some() && self.ftl.erase_fails(block);
@@ -465,7 +465,7 @@ impl Device {
         self.unpark(plane);
         self.unpark_own();
         self.map_paid(plane, free_map_blocks);
-        self.collect_together(plane);
+        self.jobs.collect_together(&mut self.ftl, &mut self.tasks, plane);
         self.clean(plane);
     }
 }

@@ -102,7 +102,10 @@ impl Device {
                 self.write_out(units);
                 self.admit(); // Units that need no write any more have freed their slots.
             }
-            Work::Clean(plane) => self.collect_now(plane),
+            Work::Clean(plane) => {
+                self.jobs.grant(plane);
+                self.step(plane);
+            }
             Work::Answer(id) => self.answer(id, TransactionId::NONE),
         }
     }

@@ -19,7 +19,6 @@ mod fill;
 mod finish;
 mod firmware;
 mod gc;
-mod idle;
 mod lifecycle;
 mod metadata_units;
 mod pool;
@@ -41,23 +40,20 @@ use crate::dispatch::{self, Dispatch, Filling};
 use crate::durability::Durability;
 use crate::external::{Externals, Fault};
 use crate::ftl::Ftl;
-use crate::ftl::gc::job::Job;
+use crate::ftl::gc::collector::Collector;
 use crate::ftl::mapping::MergeDefect;
 use crate::ftl::space::Role;
 use crate::host::cores::Work;
 use crate::host::interface::HostInterface;
 use crate::metrics::attribution::Breakdown;
-use crate::metrics::collections::Collections;
 use crate::nand::array::Array;
 use crate::nand::busy_time::BusyAccounting;
 use crate::observe::Observers;
 use crate::scheduler::Scheduler;
-use crate::sim::id::{BlockId, Lpn, PlaneId, RequestId, TransactionId};
+use crate::sim::id::{BlockId, Lpn, RequestId, TransactionId};
 use crate::sim::request::{Completion, Request};
-use crate::sim::table::Table;
 use crate::sim::time::Time;
 use crate::work::{Defect, Tasks, Transaction, Transactions};
-use idle::Idle;
 pub use saving::{Head, inspect_body, inspect_state};
 pub use size::{Needed, needed};
 use throttle::Throttle;
@@ -138,11 +134,8 @@ pub struct Device {
     admits_after: bool,
     /// Write buffer, if the device has one.
     buffer: Option<Box<Buffer>>,
-    jobs: Table<PlaneId, Job>,
-    /// Number and duration of collections.
-    collections: Collections,
-    /// Idle time, for garbage collection.
-    idle: Idle,
+    /// Garbage collection of all planes.
+    jobs: Collector,
     throttle: Option<Box<Throttle>>,
     /// The journal and the checkpoint, if the device has either or was recovered.
     durability: Option<Box<Durability>>,
@@ -158,12 +151,9 @@ impl Device {
     /// Creates an empty device. The configuration must have passed its checks.
     pub fn new(config: DeviceConfig, options: Options) -> Result<Device, String> {
         let externals = &options.externals;
-        let firmware = config.controller.firmware.as_ref();
-        let choices_take_time = firmware.is_some_and(|firmware| firmware.gc.time(firmware.clock) > Time::ZERO);
         let mut array = Array::new(&config, Timer::count(&config));
         let scheduler =
             config.scheduler.build(&config, options.seed, externals).map_err(|e| format!("scheduler: {e}"))?;
-        let planes = config.total_planes();
         let mut ftl = Ftl::new(&config, options.seed, options.verify, externals)?;
         ftl.blocks.ignore_dependents = options.mutant == Mutant::EraseEarly;
         ftl.merge_defect = match options.mutant {
@@ -199,9 +189,7 @@ impl Device {
             admits_after: false,
             buffer: buffer.map(Box::new),
             dispatch,
-            jobs: Table::new(planes, Job::new(choices_take_time)),
-            collections: Collections::new(planes, config.planes_per_package()),
-            idle: Idle { is_used: config.times_idle(), ..Idle::NONE },
+            jobs: Collector::new(&config),
             throttle: Throttle::new(&config).map(Box::new),
             durability: durability.map(Box::new),
             observers: Observers::new(&config, options.attribution, options.verify).map(Box::new),
@@ -489,18 +477,18 @@ impl Device {
 
     /// Queues the erase of a block without dependents. A failed block is retired instead.
     fn erase(&mut self, block: BlockId) {
-        let plane = self.ftl.blocks.plane_of(block);
         if self.ftl.blocks.block(block).failed && self.options.mutant != Mutant::ReuseFailed {
             return self.retire(block);
         }
-        self.dispatch(Transaction::erase(self.gc_class(plane), plane, block));
+        let erase = self.jobs.erase(&self.ftl, block);
+        self.dispatch(erase);
     }
 
     /// Removes one dependent of a block. Queues the erase of the block if it awaits it and has no other dependents.
     #[inline]
     fn release(&mut self, block: BlockId) {
         if self.ftl.blocks.release(block) {
-            self.note_released(block);
+            self.jobs.note_released(&self.ftl, block);
             self.erase(block);
         } else if self.ftl.faults.is_some() {
             self.retry_writes_for(block);

@@ -6,6 +6,7 @@
 use super::Device;
 use super::timers::Timer;
 use crate::dispatch;
+use crate::ftl::gc::IdleWork;
 use crate::ftl::mapping::{Step, call};
 use crate::nand::array::{Outcome, Owner};
 use crate::sim::time::Time;
@@ -60,8 +61,8 @@ impl Device {
                 Timer::Fill => self.fill_event(),
                 Timer::Memory => self.memory_event(),
                 Timer::BufferIdle => self.idle_event(),
-                Timer::Background => self.background_event(),
-                Timer::Fold => self.fold_event(),
+                Timer::Background => self.idle_work_event(IdleWork::Collect),
+                Timer::Fold => self.idle_work_event(IdleWork::Fold),
                 Timer::Throttle => self.throttle_event(),
                 Timer::Core(core) => self.core_event(core),
             },
@@ -92,7 +93,7 @@ impl Device {
                 self.run_other(task);
             } else {
                 if self.ftl.active.is_some() {
-                    self.offer_to_active();
+                    self.ftl.offer_to_active(&mut self.tasks);
                 }
                 if !self.tasks.any_new() {
                     return;
@@ -124,7 +125,7 @@ impl Device {
             Task::FinishWrites(ppn, id) => self.finish_writes_of(ppn, id),
             Task::Translate(arrived, open) => self.translate_rest(arrived, open),
             Task::MapProgrammed(page, ppn) => self.map_programmed(page, ppn),
-            Task::ResumeHost(plane) => self.resume_host_first(plane),
+            Task::ResumeHost(plane) => self.resume_host(plane),
             Task::Step(plane) => self.continue_step(plane),
             Task::Place(id) => _ = call::place(self, id),
             Task::QueueAgain(id) => self.queue_again(id),

@@ -108,7 +108,7 @@ impl Device {
             return Some(format!("an event is due at {} ps; advance the device until it is idle", at.ps()));
         }
         let assigned = || self.ftl.pools.as_ref()?.first_assigned();
-        if let Some(plane) = self.jobs.iter().position(|job| !job.is_idle()).or_else(assigned) {
+        if let Some(plane) = self.jobs.first_working().or_else(assigned) {
             return Some(format!("garbage collection of plane {plane} has not completed"));
         }
         if self.durability.as_ref().is_some_and(|durability| durability.has_waiting_trims()) {

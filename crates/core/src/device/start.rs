@@ -258,7 +258,9 @@ impl Device {
         self.note_writes(plane, is_cached, cause, count);
         self.observe_writes(first, group, cause, id);
         if self.ftl.blocks.free_blocks(plane, Role::Data) != free_blocks {
-            self.block_taken(plane);
+            self.ftl.refresh_ready(plane);
+            self.jobs.collect_together(&mut self.ftl, &mut self.tasks, plane);
+            self.clean(plane);
             if !has_room {
                 // Parked writes may use the rest of the block.
                 self.unpark(plane);
@@ -266,9 +268,7 @@ impl Device {
         } else if self.dispatch.has_pools() {
             self.ftl.refresh_ready(plane);
         }
-        if self.ftl.shape().paces {
-            self.collect_behind(plane);
-        }
+        self.jobs.note_taken(&self.ftl, plane).for_each(|plane| self.clean(plane));
         let tag = self.interface.tag_of(self.transactions[id].request());
         let program = self.program(Class::HostProgram, plane, first, tag);
         match kept {
@@ -394,7 +394,7 @@ impl Device {
         if self.ftl.is_read_only() {
             return self.leave_unmoved(id);
         }
-        self.drop_invalid_copies(plane);
+        self.drop_invalid(plane, false);
         let group = self.ftl.shape().units_per_program;
         let moving = &mut self.jobs[plane].moving;
         let first_copy = moving.copies.first().copied();
@@ -441,7 +441,7 @@ impl Device {
         if self.ftl.is_read_only() {
             return self.leave_unmoved(id);
         }
-        self.drop_invalid_back(plane);
+        self.drop_invalid(plane, true);
         if self.jobs[plane].moving.back.is_empty() {
             self.transactions.remove(id);
             self.jobs[plane].busy = false;

@@ -4,6 +4,7 @@
 
 use super::Device;
 use crate::config::DeviceConfig;
+use crate::ftl::gc::IdleWork;
 use crate::sim::time::Time;
 
 /// An event source. Each has at most one pending event.
@@ -59,6 +60,14 @@ impl Timer {
             Timer::Throttle => 6,
             Timer::Fold => 7,
             Timer::Core(core) => 8 + core,
+        }
+    }
+
+    /// Returns the timer of work in idle time.
+    pub(super) const fn of_idle(work: IdleWork) -> Timer {
+        match work {
+            IdleWork::Collect => Timer::Background,
+            IdleWork::Fold => Timer::Fold,
         }
     }
 

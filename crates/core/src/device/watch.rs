@@ -37,7 +37,7 @@ impl Device {
         into.cores = self.core_times(at);
         self.array.time_until(at, &mut into.channels, &mut into.dies);
         self.array.busy_until(at, &mut into.luns);
-        self.collections.until(at, &mut into.collections);
+        self.jobs.counts_until(at, &mut into.collections);
         self.dispatch.sample_queues(at, &mut into.queues);
         into.pools.clone_from(&self.ftl.pool_units);
     }

@@ -227,12 +227,6 @@ impl Dispatch {
         self.overlapping.any
     }
 
-    /// Returns the planes whose pages are programmed together with those of `plane`, itself included.
-    #[inline]
-    pub(crate) fn planes_together(&self, plane: PlaneId) -> impl Iterator<Item = PlaneId> + use<> {
-        self.merging.planes_together(plane)
-    }
-
     /// Parks a write until its plane has room.
     pub(crate) fn park(&mut self, transactions: &mut Transactions, plane: PlaneId, id: TransactionId) {
         self.stalled[plane].push(transactions, id);

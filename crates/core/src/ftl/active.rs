@@ -4,6 +4,7 @@ use super::Ftl;
 use super::allocation::active::Rank;
 use super::space::Role;
 use crate::sim::id::PlaneId;
+use crate::work::{Task, Tasks};
 
 impl Ftl {
     fn rank_of(&self, plane: PlaneId) -> Rank {
@@ -20,6 +21,13 @@ impl Ftl {
         let of = |plane| (self.rank_of(plane), self.allocation.order().position(plane));
         active.choose(active.pool_of(plane), of, &mut ready);
         (self.active, self.ready) = (Some(active), ready);
+    }
+
+    /// Offers the writes of pools in which another block has become active.
+    pub fn offer_to_active(&mut self, tasks: &mut Tasks) {
+        if let Some(active) = &mut self.active {
+            active.changed.drain(..).for_each(|pool| tasks.push(Task::Offer(pool)));
+        }
     }
 
     /// Returns `true` if a plane takes host writes of its pool.

@@ -1,9 +1,13 @@
 //! Garbage collection (GC): reclaims the space of invalid units.
 
 mod assign;
+pub mod collector;
 mod functional;
+mod idle;
 pub mod job;
 pub mod pools;
 pub mod trigger;
 pub mod victim;
 pub mod wear;
+
+pub use idle::IdleWork;

@@ -1,0 +1,469 @@
+//! Garbage collection in time: decides when a plane takes a step, and which one. The router turns each step into an
+//! operation, which contends with all others.
+
+use std::ops::{Index, IndexMut, Range};
+
+use super::idle::{Idle, IdleWork};
+use super::job::{Job, Step};
+use crate::config::DeviceConfig;
+use crate::config::advanced::Waste;
+use crate::config::units::BlockCount;
+use crate::ftl::Ftl;
+use crate::ftl::space::Role;
+use crate::metrics::collections::{CollectionCounts, Collections};
+use crate::sim::id::{BlockId, PlaneId, Ppn};
+use crate::sim::memory::Divider;
+use crate::sim::table::Table;
+use crate::sim::time::Time;
+use crate::work::{Class, Kind, Task, Tasks, Transaction};
+
+/// Step that was chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct Chosen {
+    step: Step,
+    class: Class,
+    /// True if a victim was chosen for it.
+    pub has_victim: bool,
+}
+
+/// Consequence of a chosen step.
+#[derive(Clone, Copy, Debug)]
+pub enum Action {
+    /// An operation, which has to end before the next step.
+    Queue(Transaction),
+    /// The erase of a block, then the next step.
+    Erase(BlockId),
+    /// The erase of a block of another plane when it has no dependents, then the next steps of both planes.
+    Leave(BlockId),
+    /// Time of the firmware to choose a victim. See [`Collector::grant`].
+    Choose,
+    /// No operation: no step can be taken now.
+    Rest,
+}
+
+/// Garbage collection of all planes.
+#[derive(Clone, Debug)]
+pub struct Collector {
+    /// Job of each plane.
+    jobs: Table<PlaneId, Job>,
+    counts: Collections,
+    idle: Idle,
+    /// Number of planes whose pages are programmed together.
+    together: Divider,
+}
+
+impl Index<PlaneId> for Collector {
+    type Output = Job;
+
+    #[inline]
+    fn index(&self, plane: PlaneId) -> &Job {
+        &self.jobs[plane]
+    }
+}
+
+impl IndexMut<PlaneId> for Collector {
+    #[inline]
+    fn index_mut(&mut self, plane: PlaneId) -> &mut Job {
+        &mut self.jobs[plane]
+    }
+}
+
+impl Collector {
+    /// Creates idle jobs for all planes.
+    pub fn new(device: &DeviceConfig) -> Collector {
+        let firmware = device.controller.firmware.as_ref();
+        let choices_take_time = firmware.is_some_and(|firmware| firmware.gc.time(firmware.clock) > Time::ZERO);
+        let is_alone = device.nand.advanced.multi_plane_program == Waste::Off;
+        Collector {
+            jobs: Table::new(device.total_planes(), Job::new(choices_take_time)),
+            counts: Collections::new(device.total_planes(), device.planes_per_package()),
+            idle: Idle::new(device),
+            together: Divider::new(if is_alone { 1 } else { device.planes_per_group() }),
+        }
+    }
+
+    /// Returns the scheduling class of garbage collection in a plane.
+    pub fn class(&self, ftl: &Ftl, plane: PlaneId) -> Class {
+        self.class_of_job(plane, self.is_urgent(ftl, plane))
+    }
+
+    fn class_of_job(&self, plane: PlaneId, is_urgent: bool) -> Class {
+        if is_urgent {
+            Class::UrgentGc
+        } else if self.jobs[plane].is_background {
+            Class::BackgroundGc
+        } else {
+            Class::Gc
+        }
+    }
+
+    /// Returns `true` if the host may soon have to wait for garbage collection of a plane.
+    #[inline]
+    fn is_urgent(&self, ftl: &Ftl, plane: PlaneId) -> bool {
+        if ftl.shape().paces {
+            return self.is_behind(ftl, plane);
+        }
+        match &ftl.pools {
+            Some(_) => ftl.blocks.free_together(self.collected_by(ftl, plane)) <= ftl.hard(),
+            None => {
+                ftl.blocks.free_blocks(plane, Role::Data) <= ftl.shape().hard || ftl.blocks.waits_for_folding(plane)
+            }
+        }
+    }
+
+    /// Returns the plane whose garbage the job of `plane` collects: `plane`, unless units move to other planes.
+    #[cold]
+    fn collected_by(&self, ftl: &Ftl, plane: PlaneId) -> PlaneId {
+        let moving = &self.jobs[plane].moving;
+        let of_copies = moving.copies.first().map(|copy| ftl.blocks.block_of(copy.from));
+        let block = of_copies.or(moving.block());
+        block.map_or(plane, |block| ftl.blocks.plane_of(block))
+    }
+
+    /// Returns the planes whose pages are programmed together with those of `plane`, itself included.
+    fn planes_together(&self, plane: PlaneId) -> Range<u32> {
+        let first = plane.0 - self.together.divide_with_rest(plane.0).1;
+        first..first + self.together.divisor()
+    }
+
+    /// Returns `true` if a plane, or one that programs together with it, has to free space before the host takes more
+    /// of it. Only with `gc.pace = "proportional"`.
+    ///
+    /// A plane far below its level, as after a change of the threshold, does not stop the host until it has caught up.
+    /// Instead, garbage collection frees twice as much space as the host fills.
+    fn is_behind(&self, ftl: &Ftl, plane: PlaneId) -> bool {
+        self.planes_together(plane).map(PlaneId).any(|plane| {
+            let job = &self.jobs[plane];
+            !ftl.blocks.takes_host_write(plane)
+                || (job.free_units(ftl, plane) < ftl.pace_level() && job.reclaimed < 2 * ftl.shape().units_per_program)
+        })
+    }
+
+    /// Returns `true` if garbage collection of a plane leaves a die that is in use to the host, as it may with
+    /// `gc.pace = "proportional"`.
+    #[inline]
+    pub fn yields_die(&self, ftl: &Ftl, plane: PlaneId) -> bool {
+        ftl.shape().paces && self.class(ftl, plane) != Class::UrgentGc
+    }
+
+    /// Notes that a host program took space of a plane. Returns the planes in which garbage collection continues, which
+    /// are some with `gc.pace = "proportional"`.
+    #[inline]
+    pub fn note_taken(&mut self, ftl: &Ftl, plane: PlaneId) -> impl Iterator<Item = PlaneId> + use<> {
+        let planes = if ftl.shape().paces {
+            self.jobs[plane].reclaimed = 0;
+            self.planes_together(plane)
+        } else {
+            0..0
+        };
+        planes.map(PlaneId)
+    }
+
+    // Pools of planes.
+
+    /// Assigns victims to the jobs of the pool of a plane, as long as the pool needs more free blocks.
+    #[cold]
+    fn assign_victims(&self, ftl: &mut Ftl, tasks: &mut Tasks, plane: PlaneId) {
+        while !ftl.is_read_only()
+            && let Some(job) = ftl.assign_victim(plane, &self.jobs)
+        {
+            tasks.push(Task::Clean(job));
+        }
+    }
+
+    /// Starts garbage collection in the pool of a plane, if it is due and planes are collected together.
+    #[inline]
+    pub fn collect_together(&mut self, ftl: &mut Ftl, tasks: &mut Tasks, plane: PlaneId) {
+        if ftl.pools.is_some() {
+            self.assign_victims(ftl, tasks, plane);
+            self.continue_resting(ftl, tasks, plane);
+        }
+    }
+
+    /// Continues the jobs of the pool of a plane that have waited for more idle time and do not wait any longer.
+    #[inline]
+    fn continue_resting(&mut self, ftl: &mut Ftl, tasks: &mut Tasks, plane: PlaneId) {
+        let Some(pools) = &mut ftl.pools else { return };
+        if pools.set_resting(plane, false) {
+            let planes = pools.of(plane);
+            self.continue_resting_of(ftl, tasks, planes);
+        }
+    }
+
+    #[cold]
+    fn continue_resting_of(&mut self, ftl: &mut Ftl, tasks: &mut Tasks, planes: Range<u32>) {
+        for plane in planes.map(PlaneId) {
+            if !self.jobs[plane].rests {
+                continue;
+            }
+            if self.jobs[plane].waits_for_idle_time(ftl, plane) {
+                ftl.pools.iter_mut().for_each(|pools| _ = pools.set_resting(plane, true));
+            } else {
+                self.jobs[plane].rests = false;
+                tasks.push(Task::Clean(plane));
+            }
+        }
+    }
+
+    /// Starts garbage collection in a pool of the allocation in which no plane has room for a write, unless it starts
+    /// by itself. `die_is_idle` returns `true` if the die of a plane is idle.
+    ///
+    /// The planes may be this full before the run, with no operation in flight whose end would start garbage
+    /// collection.
+    #[cold]
+    pub fn collect_pool(&mut self, ftl: &mut Ftl, tasks: &mut Tasks, pool: u32, die_is_idle: impl Fn(PlaneId) -> bool) {
+        let planes = (0..ftl.shape().planes).map(PlaneId);
+        let of_pool = planes.filter(|&plane| ftl.allocation.pool_of(plane) == pool);
+        // A LUN that becomes idle starts it with `gc.pace = "proportional"`.
+        let waits = |plane| ftl.shape().paces && !die_is_idle(plane);
+        let rests = |plane| self.jobs[plane].is_idle() || self.jobs[plane].waits_for_idle_time(ftl, plane);
+        if of_pool.clone().all(|plane| rests(plane) && !waits(plane)) {
+            let first = of_pool.clone().next();
+            of_pool.for_each(|plane| tasks.push(Task::Clean(plane)));
+            first.into_iter().for_each(|plane| self.collect_together(ftl, tasks, plane));
+        }
+    }
+
+    /// Continues garbage collection in the plane of a unit after the job of another plane has moved or dropped it.
+    #[inline]
+    pub fn collect_in_plane_of(&self, ftl: &Ftl, tasks: &mut Tasks, from: Ppn, job: PlaneId) {
+        if ftl.pools.is_some() {
+            let plane = ftl.blocks.plane_of(ftl.blocks.block_of(from));
+            if plane != job {
+                tasks.push(Task::Clean(plane));
+            }
+        }
+    }
+
+    // Steps of a job.
+
+    /// Returns `true` if a step of garbage collection of a plane is due and nothing of it is in flight. Assigns victims
+    /// of pools.
+    #[inline(always)]
+    pub fn is_due(&mut self, ftl: &mut Ftl, tasks: &mut Tasks, plane: PlaneId) -> bool {
+        if let Some(pools) = &ftl.pools {
+            if pools.lacks(plane) {
+                self.assign_victims(ftl, tasks, plane);
+            }
+            self.continue_resting(ftl, tasks, plane);
+        }
+        self.wants_step(ftl, plane)
+    }
+
+    /// Returns `true` if garbage collection of a plane has something to do and nothing of it is in flight.
+    #[inline(always)]
+    pub fn wants_step(&self, ftl: &Ftl, plane: PlaneId) -> bool {
+        let job = &self.jobs[plane];
+        let is_due = || match &ftl.pools {
+            Some(pools) => pools.assigned(plane).is_some(),
+            None => ftl.blocks.free_blocks(plane, Role::Data) <= ftl.shape().due,
+        };
+        // Most calls come while an operation is in flight.
+        let has_other = || ftl.shape().evacuates_others && ftl.has_other_work(plane);
+        !job.busy && (!job.is_idle() || is_due() || has_other())
+    }
+
+    /// Returns `true` if the job of a plane waits for more idle time, and notes that.
+    #[inline]
+    fn rests(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
+        ftl.shape().preempts && self.rests_now(ftl, plane)
+    }
+
+    #[cold]
+    fn rests_now(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
+        let rests = self.jobs[plane].waits_for_idle_time(ftl, plane);
+        self.jobs[plane].rests = rests;
+        if let Some(pools) = ftl.pools.as_mut().filter(|_| rests) {
+            pools.set_resting(plane, true);
+        }
+        rests
+    }
+
+    /// Chooses the next step of a plane. Returns `None` on a read-only device, whose data stay at their addresses.
+    #[inline]
+    pub fn choose(&mut self, ftl: &mut Ftl, plane: PlaneId, now: Time) -> Option<Chosen> {
+        if ftl.is_read_only() {
+            return None;
+        }
+        let is_urgent = self.is_urgent(ftl, plane);
+        let victims = ftl.counters.victims;
+        let step = if self.rests(ftl, plane) { Step::Rest } else { self.jobs[plane].next_step(ftl, plane) };
+        for _ in victims..ftl.counters.victims {
+            self.counts.start(now);
+        }
+        // An idle job may be needed again by the tasks of this step.
+        self.jobs[plane].busy = step != Step::Rest;
+        let has_victim = ftl.counters.victims > victims;
+        Some(Chosen { step, class: self.class_of_job(plane, is_urgent), has_victim })
+    }
+
+    /// Postpones a chosen step, if it has made room for the host or if tasks have to run first (`waits`). Returns
+    /// `true` if it did. See [`Collector::postponed`].
+    #[inline]
+    pub fn postpones(&mut self, plane: PlaneId, chosen: Chosen, waits: bool) -> bool {
+        let job = &mut self.jobs[plane];
+        let postpones = waits || job.made_room;
+        if postpones {
+            job.coming = Some((chosen.step, chosen.class));
+        }
+        postpones
+    }
+
+    /// Returns `true` if the choice of the last step has made room for the host, and forgets that.
+    pub fn has_made_room(&mut self, plane: PlaneId) -> bool {
+        std::mem::take(&mut self.jobs[plane].made_room)
+    }
+
+    /// Returns the step that was postponed.
+    pub fn postponed(&mut self, plane: PlaneId) -> Option<Chosen> {
+        let (step, class) = self.jobs[plane].coming.take()?;
+        Some(Chosen { step, class, has_victim: false })
+    }
+
+    /// Takes a chosen step. Returns what follows.
+    #[inline]
+    pub fn take(&mut self, ftl: &Ftl, plane: PlaneId, Chosen { step, class, .. }: Chosen) -> Action {
+        let job = &mut self.jobs[plane];
+        // A choice that was granted during a hold is made after it. Otherwise, turns that are shorter than a choice
+        // would never end one.
+        let is_kept = matches!(step, Step::Erase(_)) || (step == Step::Rest && self.idle.is_held);
+        if !is_kept {
+            job.granted = false;
+        }
+        let (kind, ppn, units) = match step {
+            Step::Rest => return Action::Rest,
+            Step::Choose => return Action::Choose,
+            Step::Erase(block) => {
+                job.busy = false;
+                return Action::Erase(block);
+            }
+            Step::Leave(block) => {
+                job.busy = false;
+                return Action::Leave(block);
+            }
+            Step::Write => (Kind::GcWrite, Ppn(0), 1),
+            Step::CopyBack { first } => (Kind::CopyBack, first, job.moving.back.len() as u16),
+            Step::Read { first, units } => {
+                let spans = ftl.shape().pages_per_unit;
+                (Kind::GcRead, first, if spans > 1 { spans as u16 } else { units as u16 })
+            }
+        };
+        let mut operation = Transaction::new(kind, class);
+        (operation.plane, operation.ppn, operation.units) = (plane, ppn, units);
+        if kind == Kind::GcRead {
+            operation = operation.of_job(plane);
+            if ftl.pools.is_some() {
+                operation.plane = ftl.blocks.plane_of(ftl.blocks.block_of(ppn));
+            }
+        }
+        Action::Queue(operation)
+    }
+
+    /// Has a block await its erase in its own plane, after the job of another plane has read it. Returns `true` if it
+    /// can be erased now.
+    pub fn leave(&mut self, ftl: &Ftl, block: BlockId) -> bool {
+        let job = &mut self.jobs[ftl.blocks.plane_of(block)];
+        let failed = ftl.blocks.block(block).failed;
+        *(if failed { &mut job.leaving } else { &mut job.awaiting_erase }) += 1;
+        let is_free = ftl.blocks.can_erase(block);
+        job.held += u32::from(!is_free && ftl.faults.is_some() && !failed);
+        is_free
+    }
+
+    /// Notes that the firmware has spent the time to choose a victim.
+    pub fn grant(&mut self, plane: PlaneId) {
+        let job = &mut self.jobs[plane];
+        (job.busy, job.granted) = (false, true);
+    }
+
+    /// Drops a unit that the job of a plane has read, or is to move by copy-back (`back`), and that was invalidated
+    /// since. Part of a step of the job, which is busy. Returns the address of the unit, and `None` if all are valid.
+    #[inline]
+    pub fn drop_invalid(&mut self, ftl: &Ftl, plane: PlaneId, back: bool) -> Option<Ppn> {
+        debug_assert!(self.jobs[plane].busy);
+        let moving = &mut self.jobs[plane].moving;
+        let copies = if back { &mut moving.back } else { &mut moving.copies };
+        let index = copies.iter().position(|copy| !ftl.blocks.is_valid(copy.from))?;
+        Some(copies.remove(index).from)
+    }
+
+    /// Returns the erase of a block.
+    pub fn erase(&self, ftl: &Ftl, block: BlockId) -> Transaction {
+        let plane = ftl.blocks.plane_of(block);
+        Transaction::erase(self.class(ftl, plane), plane, block)
+    }
+
+    /// Updates the job's counters when the last dependent of a block that awaits its erase is released.
+    #[inline]
+    pub fn note_released(&mut self, ftl: &Ftl, block: BlockId) {
+        let known = ftl.blocks.block(block);
+        let is_victim = known.role == Role::Data && !known.failed && !ftl.blocks.is_kept(block);
+        if ftl.faults.is_some() && is_victim {
+            self.jobs[ftl.blocks.plane_of(block)].held -= 1;
+        }
+    }
+
+    // Idle time and holds.
+
+    /// Returns `true` if idle time starts garbage collection or folding.
+    #[inline]
+    pub fn uses_idle_time(&self) -> bool {
+        self.idle.is_used
+    }
+
+    /// Notes that idle time starts. Returns the times at which it starts garbage collection and folding.
+    #[cold]
+    pub fn start_idle_time(&mut self, ftl: &Ftl, device: &DeviceConfig, now: Time) -> [(IdleWork, Option<Time>); 2] {
+        self.idle.start(ftl, device, now)
+    }
+
+    /// Starts work in idle time. Returns `false` if it waits for the end of a hold.
+    pub fn start_idle_work(&mut self, ftl: &mut Ftl, device: &DeviceConfig, work: IdleWork) -> bool {
+        self.idle.allow(ftl, device, work)
+    }
+
+    /// Ends idle time, because a request has arrived.
+    #[inline]
+    pub fn end_idle_time(&mut self, ftl: &mut Ftl, device: &DeviceConfig) {
+        if self.idle.is_used {
+            self.idle.end(ftl, device);
+        }
+    }
+
+    /// Makes garbage collection wait until a plane is at the hard threshold, or ends this. `is_idle_at` is the time if
+    /// no request is outstanding.
+    ///
+    /// Idle time continues during a hold, but garbage collection in idle time waits.
+    pub fn hold(&mut self, ftl: &mut Ftl, device: &DeviceConfig, is_held: bool, is_idle_at: Option<Time>) {
+        let is_collecting = self.first_working().is_some();
+        let background = self.idle.hold(device, is_held, is_idle_at, is_collecting);
+        let until = background.map_or(BlockCount::Blocks(0), |background| background.until);
+        if !is_held {
+            self.jobs.iter_mut().for_each(|job| job.takes_turns = true);
+        }
+        ftl.hold_gc(device, is_held);
+        ftl.collect_below(device, until);
+    }
+
+    /// Returns `true` if garbage collection in idle time waits for the end of a hold.
+    pub fn waits_for_turn(&self) -> bool {
+        self.idle.waits
+    }
+
+    /// Returns the index of the first plane whose job is not idle.
+    pub fn first_working(&self) -> Option<usize> {
+        self.jobs.iter().position(|job| !job.is_idle())
+    }
+
+    // Number and duration of collections.
+
+    /// Notes that the erase of a victim of a plane has ended.
+    pub fn note_end(&mut self, plane: PlaneId, now: Time) {
+        self.counts.end(plane, now);
+    }
+
+    /// Writes the collections up to `at` into `counts`.
+    pub fn counts_until(&self, at: Time, counts: &mut CollectionCounts) {
+        self.counts.until(at, counts);
+    }
+}
