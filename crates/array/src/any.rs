@@ -160,7 +160,7 @@ impl AnySsd {
 
     /// Returns the time at which a device became read-only, if one did.
     pub fn read_only_since(&self) -> Option<Time> {
-        self.devices().filter_map(Device::read_only_since).min()
+        self.devices().filter_map(|device| device.ftl().read_only_since()).min()
     }
 
     /// Returns the number of operations that can be executed at once.

@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use floatgate_array::AnySsd;
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::units::Bytes;
-use floatgate_core::device::Device;
 use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
 use floatgate_run::cost::{Stopwatch, peak_rss_bytes};
 use floatgate_run::device::LoadedDevice;
@@ -303,7 +302,7 @@ impl ServeArgs {
         let mut warnings: Vec<String> =
             not_steady(&state).into_iter().chain(depends_on_load(&state, &chosen.config)).collect();
         warnings.extend(trouble.map(str::to_owned));
-        warnings.extend(done.device.devices().filter_map(Device::wear_warning));
+        warnings.extend(done.device.devices().filter_map(|device| device.ftl().wear_warning(device.config())));
         warnings.extend(warnings::of(done, self.record.is_some()));
         warnings.iter().for_each(|warning| warn(warning));
         // These were reported when they occurred.

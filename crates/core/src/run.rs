@@ -225,7 +225,7 @@ impl Outcome {
     /// Returns the measurement of `device` from which a [`Summary`](crate::metrics::summary::Summary) is built.
     pub fn measurement<'a>(&'a self, device: &'a Device) -> Measurement<'a> {
         let erases = device.ftl().blocks.all().iter().map(|block| block.erases).collect();
-        self.measurement_of(device.config(), erases, device.fault_state())
+        self.measurement_of(device.config(), erases, device.ftl().fault_state())
     }
 
     /// Returns the measurement of an SSD with this configuration. `erases` is indexed by block.

@@ -229,11 +229,11 @@ fn drive_to_the_end(mode: &[&str], rates: &str) {
             }
         }
         assert_eq!(answered, tag, "{mode:?}: {}", device.explain_stall());
-        if device.read_only_since().is_some() && tag.is_multiple_of(97) {
+        if device.ftl().read_only_since().is_some() && tag.is_multiple_of(97) {
             break;
         }
     }
-    assert!(device.read_only_since().is_some(), "{mode:?} with {rates} did not become read-only");
+    assert!(device.ftl().read_only_since().is_some(), "{mode:?} with {rates} did not become read-only");
     device.take_contents();
     for (lpn, version) in last.iter().enumerate().filter(|(_, version)| **version > 0) {
         let read = serve(&mut device, Operation::Read, &[lpn as u64]);
@@ -304,7 +304,7 @@ fn a_block_fails_after_the_erases_of_its_endurance() {
         assert!(bad().count() > 3 && bad().all(|block| block.erases == stands), "{}", bad().count());
         assert_eq!(counters.faults.erases_failed, bad().count() as u64);
         assert_eq!(counters.faults.blocks_grown_bad, bad().count() as u64);
-        assert_eq!(device.wear_warning(), None);
+        assert_eq!(device.ftl().wear_warning(device.config()), None);
         // All successful writes can be read.
         assert!(serve(&mut device, Operation::Read, &[0, 1, 2]).iter().all(|done| done.status == Status::Ok));
         device.check_invariants().unwrap();
@@ -318,7 +318,7 @@ fn without_faults_nothing_wears_out_but_a_warning_is_given() {
         let mut device = device(&SMALL, more);
         assert!(serve(&mut device, Operation::Write, &lpns).iter().all(|done| done.status == Status::Ok));
         assert!(device.ftl().counters.blocks_erased > 100);
-        device.wear_warning()
+        device.ftl().wear_warning(device.config())
     };
     let warning = worn(&["nand.endurance=2"]).expect("a warning");
     assert!(warning.starts_with("12 of 12 blocks have had more than nand.endurance = 2 erases"), "{warning}");

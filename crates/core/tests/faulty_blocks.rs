@@ -234,13 +234,13 @@ fn a_device_is_read_only_when_too_few_blocks_are_left() {
                     unit = (unit + UNITS + 1) % u64::from(all);
                 }
             }
-            assert_eq!(device.read_only_since(), None, "{scheme} {spare}");
+            assert_eq!(device.ftl().read_only_since(), None, "{scheme} {spare}");
             fail(&mut device, "program 0");
             let mut unit = 0;
             while perform(&mut device, Operation::Write, unit, 1).1 == Status::Ok {
                 unit = (unit + UNITS + 1) % u64::from(all);
             }
-            assert!(device.read_only_since().is_some(), "{scheme} {spare}");
+            assert!(device.ftl().read_only_since().is_some(), "{scheme} {spare}");
             assert_eq!(device.ftl().counters.faults.blocks_grown_bad, spare + 1, "{scheme} {spare}");
             for first in (0..u64::from(all)).step_by(UNITS as usize) {
                 assert_eq!(perform(&mut device, Operation::Read, first, UNITS as u32).1, Status::Ok);

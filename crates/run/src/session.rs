@@ -198,7 +198,7 @@ impl<'a> Session<'a> {
         warnings.add(outcome.backlogs.iter().map(arrivals_outran), frontend);
         let (served, refused) = (outcome.results.all().count(), outcome.results.all().errors);
         let read_only_since = match &device {
-            AnySsd::Device(device) => device.read_only_since(),
+            AnySsd::Device(device) => device.ftl().read_only_since(),
             AnySsd::Array(..) => None,
         };
         warnings.add(not_served(served, refused, read_only_since), frontend);

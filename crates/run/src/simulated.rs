@@ -73,12 +73,13 @@ pub(crate) fn precondition_any(
 pub(crate) fn state_warnings(ssd: &AnySsd, state: &Precondition, counters: &Counters) -> Vec<String> {
     match ssd {
         AnySsd::Device(device) => {
-            partial_pages(state, device, counters).into_iter().chain(device.wear_warning()).collect()
+            let worn = device.ftl().wear_warning(device.config());
+            partial_pages(state, device, counters).into_iter().chain(worn).collect()
         }
         AnySsd::Array(array, _) => {
             let members = (0..array.config().members.len()).map(|member| (member, array.member(member)));
             let warning = |(number, device): (usize, &Device)| {
-                device.wear_warning().map(|warning| format!("member {number}: {warning}"))
+                device.ftl().wear_warning(device.config()).map(|warning| format!("member {number}: {warning}"))
             };
             members.filter_map(warning).collect()
         }

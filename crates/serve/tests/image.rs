@@ -514,7 +514,7 @@ fn faults_reach_the_client_and_persist() {
     fail("program");
     client.write(4096, &[3; 4096], true).unwrap();
     drop((engine, client));
-    assert_eq!(bench.end().device.devices().next().unwrap().fault_state().unwrap().bad.iter().sum::<u32>(), 1);
+    assert_eq!(bench.end().device.devices().next().unwrap().ftl().fault_state().unwrap().bad.iter().sum::<u32>(), 1);
 
     let bench = Bench::new(&disk, &config);
     assert_eq!(bench.recovered.as_ref().unwrap().device.blocks_bad, 1);

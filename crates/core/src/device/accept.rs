@@ -262,7 +262,9 @@ impl Device {
         let held = write.complete || (u32::from(write.first) <= part.first && part.end <= u32::from(write.end));
         self.ftl.counters.slot_reads += 1;
         if held {
-            self.check_slot_read(id, slot, part.first, part.end);
+            if write.returns_lost(part.first, part.end) {
+                self.interface.set_status(id, Status::Uncorrectable);
+            }
             self.observe_slot_read(id, slot, part);
             return self.answer_at_once(id, part, from);
         }

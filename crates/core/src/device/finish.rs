@@ -8,6 +8,7 @@ use crate::ftl::space::{Block, BlockState, Role};
 use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::CopyCause;
 use crate::sim::id::{BlockId, ExecUnitId, Lpn, LunId, Ppn, RequestId, TransactionId};
+use crate::sim::request::Status;
 use crate::sim::time::Time;
 use crate::work::{Class, Kind, Task, Transaction};
 
@@ -37,7 +38,7 @@ impl Device {
             Kind::Write if !self.dispatch.merges() => self.finish_writes(id),
             Kind::MergeRead => {
                 let read = self.transactions.remove(id);
-                self.check_merge_read(&read);
+                self.ftl.end_copy_read(&read, |ftl, ppn| ftl.blocks.is_valid(ppn));
                 let number = read.logical_block();
                 call::ended(self, Ended::CopyRead(number));
             }
@@ -137,7 +138,9 @@ impl Device {
         while id.is_some() {
             let read = self.transactions[id];
             let (first, end) = (u32::from(read.first), u32::from(read.end));
-            self.check_slot_read(read.request(), write, first, end);
+            if self.transactions[write].returns_lost(first, end) {
+                self.interface.set_status(read.request(), Status::Uncorrectable);
+            }
             self.observe_slot_read_ended(id, write);
             self.transactions.remove(id);
             let pending = &mut self.interface.requests[read.request()];
@@ -155,7 +158,7 @@ impl Device {
         }
         let units = self.program_units_at(ppn);
         let start = Ppn(ppn.0 - self.ftl.blocks.offset_in_block(ppn) % units);
-        if self.program_fails(start, units) {
+        if self.ftl.program_fails(start, units) {
             return self.write_again(first);
         }
         self.store_program(start, units, first);
@@ -315,9 +318,17 @@ impl Device {
         let Transaction { ppn, dependency, .. } = self.transactions.remove(id);
         let block = self.ftl.blocks.block_of(ppn);
         let group = self.ftl.blocks.size_of(block).program_units;
-        if self.program_fails(ppn, group) {
+        if self.ftl.program_fails(ppn, group) {
             self.program_failed(ppn, group, 0);
-            return self.kept_summary_failed(block, dependency);
+            if dependency.is_some() {
+                // The block keeps its data, and is retired when it is to be erased.
+                let awaits_erase = self.ftl.blocks.block(block).state == BlockState::AwaitingErase;
+                self.release(dependency);
+                if awaits_erase {
+                    self.kept_erased(self.ftl.blocks.plane_of(block), Role::Data, true);
+                }
+            }
+            return;
         }
         self.observe_programmed(ppn, group);
         if dependency.is_some() {
@@ -340,8 +351,8 @@ impl Device {
     fn finish_copies(&mut self, id: TransactionId) {
         let Transaction { plane, ppn, .. } = self.transactions[id];
         self.transactions.remove(id);
-        if self.program_fails(ppn, self.ftl.shape().units_per_program) {
-            return self.copy_again(plane, ppn);
+        if self.ftl.program_fails(ppn, self.ftl.shape().units_per_program) {
+            return self.copies_again(plane, ppn, self.ftl.shape().units_per_program);
         }
         self.observe_programmed(ppn, self.ftl.shape().units_per_program);
         let count = std::mem::take(&mut self.jobs[plane].moving.writing);
@@ -364,8 +375,8 @@ impl Device {
     fn finish_copy_back(&mut self, id: TransactionId) {
         let Transaction { plane, ppn, .. } = self.transactions[id];
         self.transactions.remove(id);
-        if self.program_fails(ppn, self.ftl.shape().units_per_page.divisor()) {
-            return self.move_back_again(plane, ppn);
+        if self.ftl.program_fails(ppn, self.ftl.shape().units_per_page.divisor()) {
+            return self.copies_again(plane, ppn, self.ftl.shape().units_per_page.divisor());
         }
         self.observe_programmed(ppn, self.ftl.shape().units_per_page.divisor());
         for index in 0..self.jobs[plane].moving.back.len() {
@@ -442,7 +453,7 @@ impl Device {
             self.jobs.note_end(plane, self.now);
         }
         let free_map_blocks = self.ftl.blocks.free_blocks(plane, Role::Map);
-        let failed = self.ftl.faults.is_some() && self.ftl.erase_fails(block);
+        let failed = self.ftl.erase_fails(block);
         if failed {
             self.ftl.erase_failed(block);
             self.observe_flash(FlashEvent::EraseFailed { block });

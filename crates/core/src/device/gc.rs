@@ -158,9 +158,9 @@ impl Device {
 
     /// Handles the end of a read of a victim's page.
     pub(super) fn finish_gc_read(&mut self, id: TransactionId) {
-        let plane = self.transactions[id].job();
-        self.check_gc_read(id);
-        self.transactions.remove(id);
+        let read = self.transactions.remove(id);
+        let plane = read.job();
+        self.jobs.end_read(&mut self.ftl, &read);
         self.drop_invalid(plane, false);
         self.jobs[plane].busy = false;
         self.clean(plane);
@@ -210,14 +210,6 @@ impl Device {
             count += 1;
             self.observe_unparked(id, lun);
         }
-        self.put_first(plane, (back, count));
-    }
-
-    /// Queues parked writes, which have room now, before the other writes of their plane. `writes` has their number
-    /// too.
-    pub(super) fn put_first(&mut self, plane: PlaneId, writes: (Fifo, u32)) {
-        let lun = self.array.lun_of(plane);
-        self.dispatch.prepend(&mut self.transactions, (lun, plane), writes);
-        self.tasks.push(Task::Start(lun));
+        self.dispatch.prepend(&mut self.transactions, &mut self.tasks, (lun, plane), (back, count));
     }
 }

@@ -7,7 +7,6 @@ use crate::durability::flash::FlashEvent;
 use crate::durability::is_home;
 use crate::ftl::mapping::Location;
 use crate::ftl::space::{BlockState, Claim, Role};
-use crate::metrics::attribution::Part as TimePart;
 use crate::observe::Origin;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::request::Status;
@@ -292,12 +291,8 @@ impl Device {
     /// Completes the flushes that wait for trims up to the sequence number `upto`.
     fn end_journal_flushes(&mut self, upto: u64) {
         let journal = self.durability.as_mut().and_then(|durability| durability.journal.as_mut());
-        for id in journal.map_or_else(Vec::new, |journal| journal.end_flushes(upto)) {
-            let pending = &mut self.interface.requests[id];
-            pending.start = pending.start.min(self.now);
-            self.observe_request(id, TimePart::Buffer);
-            self.part_done(id, self.now, TransactionId::NONE);
-        }
+        let flushes = journal.map_or_else(Vec::new, |journal| journal.end_flushes(upto));
+        self.complete_flushes(flushes, Status::Ok);
     }
 
     /// Handles the end of the program of a part of the checkpoint.

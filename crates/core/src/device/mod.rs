@@ -38,14 +38,16 @@ use crate::cache::Buffer;
 use crate::config::DeviceConfig;
 use crate::dispatch::{self, Dispatch, Filling};
 use crate::durability::Durability;
+use crate::durability::flash::FlashEvent;
 use crate::external::{Externals, Fault};
 use crate::ftl::Ftl;
-use crate::ftl::gc::collector::Collector;
+use crate::ftl::gc::collector::{Collector, Released};
 use crate::ftl::mapping::MergeDefect;
-use crate::ftl::space::Role;
+use crate::ftl::space::{Block, Role};
 use crate::host::cores::Work;
 use crate::host::interface::HostInterface;
 use crate::metrics::attribution::Breakdown;
+use crate::metrics::counters::CopyCause;
 use crate::nand::array::Array;
 use crate::nand::busy_time::BusyAccounting;
 use crate::observe::Observers;
@@ -477,21 +479,25 @@ impl Device {
 
     /// Queues the erase of a block without dependents. A failed block is retired instead.
     fn erase(&mut self, block: BlockId) {
-        if self.ftl.blocks.block(block).failed && self.options.mutant != Mutant::ReuseFailed {
-            return self.retire(block);
+        let &Block { failed, moved_for, .. } = self.ftl.blocks.block(block);
+        if failed && self.options.mutant != Mutant::ReuseFailed {
+            self.jobs.retire(&mut self.ftl, block);
+            if moved_for == CopyCause::Merge && self.options.mutant != Mutant::RetireEarly {
+                self.observe_flash(FlashEvent::Retired { block });
+            }
+            return;
         }
         let erase = self.jobs.erase(&self.ftl, block);
         self.dispatch(erase);
     }
 
-    /// Removes one dependent of a block. Queues the erase of the block if it awaits it and has no other dependents.
+    /// Removes one dependent of a block.
     #[inline]
     fn release(&mut self, block: BlockId) {
-        if self.ftl.blocks.release(block) {
-            self.jobs.note_released(&self.ftl, block);
-            self.erase(block);
-        } else if self.ftl.faults.is_some() {
-            self.retry_writes_for(block);
+        match self.jobs.release(&mut self.ftl, block) {
+            Released::Kept => {}
+            Released::Erase => self.erase(block),
+            Released::Retry(plane) => self.retry_writes(plane),
         }
     }
 

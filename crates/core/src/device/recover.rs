@@ -64,7 +64,12 @@ impl Device {
     fn rebuild(&mut self, mut log: FlashLog, flash: &mut dyn FlashImage) -> Result<Recovery, RecoverError> {
         let mut report = Recovery::default();
         let (scan, writes) = self.rebuild_with(&mut log).read(flash, &mut report)?;
-        self.check_spare_at_start(scan.is_stuck);
+        if scan.is_stuck {
+            self.become_read_only(); // Some blocks have no place.
+        }
+        if self.ftl.faults.is_some() {
+            (0..self.ftl.shape().planes).for_each(|plane| self.check_spare(PlaneId(plane)));
+        }
         self.restore_buffer(flash, writes, &mut log, &mut report)?;
         self.rebuild_with(&mut log).complete(flash, &scan, &mut report)?;
         self.observers.get_or_insert_default().log = Some(Box::new(log));

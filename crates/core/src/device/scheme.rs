@@ -52,7 +52,7 @@ impl Device {
     /// Ends a program of copies in kept blocks.
     pub(super) fn finish_merge_write(&mut self, id: TransactionId) {
         let merge = self.transactions.remove(id);
-        if self.program_fails(merge.ppn, self.ftl.shape().units_per_program) {
+        if self.ftl.program_fails(merge.ppn, self.ftl.shape().units_per_program) {
             return self.kept_again(&[], Some(merge.logical_block()), merge.ppn);
         }
         let units = self.ftl.shape().units_per_program;

@@ -10,7 +10,7 @@ use crate::metrics::counters::{ProgramCause, ReadCause};
 use crate::nand::array::{self, Operation, Spot};
 use crate::sim::id::{PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::time::Time;
-use crate::work::{Class, Kind, Purpose, Transaction};
+use crate::work::{Class, Kind, Links, Purpose, Transaction};
 
 impl Device {
     /// Builds the array operation `at` a spot for the first transaction of a queue, and binds its physical address.
@@ -221,8 +221,8 @@ impl Device {
         }
         // A write that must not wait for an erase may use space that is reserved for garbage collection.
         let has_room = self.ftl.blocks.takes_host_write(plane) || self.takes_own(id, plane);
-        let lent = !has_room && self.retry_of(id, plane).is_none();
-        if lent && self.freeing_of(id, plane).is_none() {
+        let lent = !has_room && !self.jobs.may_retry(&self.ftl, plane, self.transactions[id].dependency);
+        if lent && !self.may_free(id, plane) {
             self.stall(id, plane);
             return false;
         }
@@ -347,7 +347,7 @@ impl Device {
         if count == 1 && self.is_of_journal(self.transactions[first].lpn) {
             return ProgramCause::Journal;
         }
-        let is_checkpoint = self.chain(first).all(|id| self.is_of_checkpoint(self.transactions[id].lpn));
+        let is_checkpoint = self.transactions.chain(first).all(|id| self.is_of_checkpoint(self.transactions[id].lpn));
         if is_checkpoint { ProgramCause::Checkpoint } else { ProgramCause::Host }
     }
 

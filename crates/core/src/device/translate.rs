@@ -88,7 +88,7 @@ impl Device {
     pub(super) fn finish_map_write(&mut self, id: TransactionId) {
         let ppn = self.transactions[id].ppn;
         let group = self.ftl.blocks.size(Role::Map).program_units;
-        if self.program_fails(ppn, group) {
+        if self.ftl.program_fails(ppn, group) {
             self.program_failed(ppn, group, group);
             _ = call::ended(self, Ended::MapWriteFailed(id));
             return;

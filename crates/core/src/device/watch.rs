@@ -28,8 +28,8 @@ impl Device {
         let has_logs = !self.config.log_kinds().is_empty();
         into.trim_list = if has_logs { self.ftl.scheme().report(&self.ftl).listed_trims } else { 0 };
         let bad = |faults: &FaultState| faults.bad.iter().map(|bad| u64::from(*bad)).sum();
-        into.bad_blocks = self.fault_state().as_ref().map_or(0, bad);
-        into.read_only = self.read_only_since().is_some();
+        into.bad_blocks = self.ftl.fault_state().as_ref().map_or(0, bad);
+        into.read_only = self.ftl.is_read_only();
         into.buffer = self.buffer().map_or_else(Default::default, |buffer| buffer.counts);
         into.buffer_units = self.buffer().map_or([0, 0], |buffer| buffer.occupancy());
         into.volatile_units = self.buffer().map_or((0, 0), |buffer| buffer.volatile_units());

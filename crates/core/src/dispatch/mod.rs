@@ -23,10 +23,10 @@ use crate::ftl::allocation::Allocation;
 use crate::nand::array::Array;
 use crate::nand::gauge::{Gauge, QueueSample};
 use crate::scheduler::Scheduler;
-use crate::sim::id::{ExecUnitId, LunId, PlaneId, TransactionId};
+use crate::sim::id::{BlockId, ExecUnitId, LunId, PlaneId, Ppn, TransactionId};
 use crate::sim::table::Table;
 use crate::sim::time::Time;
-use crate::work::{Class, Fifo, Tasks, Transactions};
+use crate::work::{Class, Fifo, Kind, Links, Task, Tasks, Transactions};
 pub(crate) use binder::{Address, Binder, Parts, Target, View};
 use command_rules::Merging;
 pub(crate) use filling::{Filling, Staged};
@@ -181,9 +181,17 @@ impl Dispatch {
         self.running[unit]
     }
 
-    /// Returns the first of the transactions that are loaded after the current ones of an execution unit, or `NONE`.
-    pub(crate) fn loaded_ahead(&self, unit: ExecUnitId) -> TransactionId {
-        self.ahead[unit]
+    /// Returns `true` if a program of writes is in the cache register of an execution unit, at an address for which
+    /// `is_there` returns `true`.
+    pub(crate) fn is_programmed_ahead(
+        &self,
+        transactions: &Transactions,
+        unit: ExecUnitId,
+        is_there: impl Fn(Ppn) -> bool,
+    ) -> bool {
+        let first = self.ahead[unit].get();
+        let mut ahead = first.into_iter().flat_map(|first| transactions.chain(first)).map(|id| &transactions[id]);
+        ahead.any(|ahead| ahead.kind == Kind::Write && is_there(ahead.ppn))
     }
 
     /// Returns the scheduling policy.
@@ -269,11 +277,19 @@ impl Dispatch {
         }
     }
 
-    /// Returns the transactions with the rank of host writes that wait for a LUN.
-    pub(crate) fn queued_writes(&self, transactions: &Transactions, lun: LunId) -> Vec<TransactionId> {
-        let mut writes = Vec::new();
-        self.waiting.for_each(lun, self.rank_of_writes(), transactions, |_, id| writes.push(id));
-        writes
+    /// Returns the number of writes other than `id` that depend on a block: those that wait for room in a plane, and
+    /// those that wait for its LUN.
+    pub(crate) fn count_waiting_on(
+        &self,
+        transactions: &Transactions,
+        (lun, plane): (LunId, PlaneId),
+        block: BlockId,
+        id: TransactionId,
+    ) -> u32 {
+        let waits = |other: &TransactionId| *other != id && transactions[*other].dependency == block;
+        let mut count = self.without_room(transactions, plane).filter(waits).count() as u32;
+        self.waiting.for_each(lun, self.rank_of_writes(), transactions, |_, other| count += u32::from(waits(&other)));
+        count
     }
 
     /// Removes all writes that wait in pools or are parked for planes, and returns their queues.
@@ -281,14 +297,16 @@ impl Dispatch {
         self.pool.lines.iter_mut().chain(&mut self.stalled).map(std::mem::take).collect()
     }
 
-    /// Puts a number of writes before those that wait for a plane.
+    /// Puts a number of writes, which have room now, before those that wait for a plane, and notifies its LUN.
     pub(crate) fn prepend(
         &mut self,
         transactions: &mut Transactions,
+        tasks: &mut Tasks,
         (lun, plane): (LunId, PlaneId),
         writes: (Fifo, u32),
     ) {
         self.waiting.prepend(lun, plane, self.rank_of_writes(), transactions, writes);
+        tasks.push(Task::Start(lun));
     }
 
     /// Puts a write before those that wait for a plane.
@@ -323,8 +341,8 @@ mod tests {
     use crate::config::cells::CellMode;
     use crate::ftl::allocation::PlaneSet;
     use crate::nand::array::{self, LunState, Operation, Outcome, Owner, Spot};
-    use crate::sim::id::{Lpn, Ppn};
-    use crate::work::{Kind, Task, Transaction};
+    use crate::sim::id::Lpn;
+    use crate::work::Transaction;
 
     /// Distance between the physical addresses of planes.
     const PLANE: u32 = 1000;

@@ -5,10 +5,69 @@ use std::ops::Range;
 use super::faults::{Faults, Sets};
 use super::space::{BlockState, RESERVE, Role};
 use super::{Ftl, Life};
-use crate::config::{DeviceConfig, FaultKind};
+use crate::config::{DeviceConfig, FaultKind, InjectedFault};
+use crate::metrics::counters::ReadCause;
+use crate::metrics::summary::FaultState;
 use crate::sim::id::{BlockId, PlaneId, Ppn};
+use crate::sim::request::{Request, SECTOR};
+use crate::sim::time::Time;
+use crate::work::Transaction;
 
 impl Ftl {
+    /// Makes the next operation of the kind and at the address of `fault` fail, once. Returns an error if nothing can
+    /// fail, if there is no such address, or if too many faults have not occurred.
+    pub(crate) fn inject(&mut self, device: &DeviceConfig, fault: InjectedFault) -> Result<(), String> {
+        if let Some((name, count)) = device.lacks(&fault) {
+            return Err(format!("{fault}: the device has {count} {name} there, numbered from 0"));
+        }
+        let none = "the device has no table [faults], so it keeps no reserve for failures; add the table, which may \
+                    be empty (--set faults.program_rate=0)";
+        self.faults.as_mut().ok_or_else(|| none.to_owned())?.inject(fault)
+    }
+
+    /// Returns the time at which the device became read-only, if it is.
+    pub fn read_only_since(&self) -> Option<Time> {
+        self.faults.as_ref()?.read_only
+    }
+
+    /// Makes the device read-only. Returns `false` if it was, or if nothing can fail.
+    pub fn set_read_only(&mut self, now: Time) -> bool {
+        let Some(faults) = self.faults.as_mut().filter(|faults| faults.read_only.is_none()) else { return false };
+        faults.read_only = Some(now);
+        true
+    }
+
+    /// Counts a host write of sectors `first..end` that will not be programmed.
+    pub fn note_unwritten(&mut self, first: u16, end: u16) {
+        self.counters.units_unwritten += u64::from(first < end);
+        self.counters.units_rewritten -= u64::from(first == end && self.shape.units_per_logical_page > 1);
+        self.counters.bytes_unwritten += u64::from(end - first) * SECTOR;
+    }
+
+    /// Returns a warning if blocks are used beyond their endurance because the device has no failures.
+    pub fn wear_warning(&self, device: &DeviceConfig) -> Option<String> {
+        let stands = device.endurance();
+        if stands == 0 || self.faults.is_some() {
+            return None;
+        }
+        let erases = || self.blocks.all().iter().map(|block| block.erases);
+        let (worn, most) = (erases().filter(|count| *count > stands).count(), erases().max().unwrap_or(0));
+        (worn > 0).then(|| {
+            format!(
+                "{worn} of {} blocks have had more than nand.endurance = {stands} erases ({most} at most) and are \
+                 still used; for wear-out, add a table [faults], which may be empty (--set faults.erase_rate=0)",
+                erases().count()
+            )
+        })
+    }
+
+    /// Returns the number of bad blocks and the time of becoming read-only, or `None` if nothing can fail.
+    pub fn fault_state(&self) -> Option<FaultState> {
+        let faults = self.faults.as_ref()?;
+        let bad = (0..self.shape.planes).map(|plane| self.blocks.bad(PlaneId(plane))).collect();
+        Some(FaultState { factory_bad: faults.factory_bad, bad, read_only: faults.read_only })
+    }
+
     /// Returns `true` if the device no longer accepts writes.
     #[inline]
     pub fn is_read_only(&self) -> bool {
@@ -36,14 +95,24 @@ impl Ftl {
     }
 
     /// Returns `true` if the program of `units` units at `ppn`, which ends now, has failed.
+    #[inline]
     pub fn program_fails(&mut self, ppn: Ppn, units: u32) -> bool {
+        self.faults.is_some() && self.is_failed_program(ppn, units)
+    }
+
+    fn is_failed_program(&mut self, ppn: Ppn, units: u32) -> bool {
         let pages = self.pages_of(ppn, units);
         self.operation_fails(FaultKind::Program, self.blocks.block_of(ppn), pages)
     }
 
     /// Returns `true` if the erase of a block, which ends now, has failed: by chance, because the failure was injected,
     /// or because the block has reached its endurance.
+    #[inline]
     pub fn erase_fails(&mut self, block: BlockId) -> bool {
+        self.faults.is_some() && self.is_failed_erase(block)
+    }
+
+    fn is_failed_erase(&mut self, block: BlockId) -> bool {
         let has_failed = self.operation_fails(FaultKind::Erase, block, 0..u32::MAX);
         let erases = self.blocks.block(block).erases;
         let wears_out = |faults: &Faults| !faults.only_counts && faults.endurance.is_reached(block, erases);
@@ -78,6 +147,53 @@ impl Ftl {
             (first.0..first.0 + per_page).for_each(|ppn| self.lose(Ppn(ppn)));
         }
         failed
+    }
+
+    /// Ends a read of the host, and counts it if it returns uncorrectable data of its request. Returns `true` if so.
+    #[inline]
+    pub fn host_read_fails(&mut self, read: &Transaction, request: impl FnOnce() -> Request) -> bool {
+        self.faults.is_some() && self.is_failed_host_read(read, &request())
+    }
+
+    fn is_failed_host_read(&mut self, read: &Transaction, request: &Request) -> bool {
+        let unit = |sector| self.shape.unit_sectors.divide_long(sector) as u32;
+        let of_request = unit(request.lba)..unit(request.lba + u64::from(request.sectors) - 1) + 1;
+        let fails = self.read_fails(read.ppn, read.units.into()) || self.is_lost_in_page(read.ppn, &of_request);
+        self.note_uncorrectable(ReadCause::Host, fails)
+    }
+
+    /// Ends a read of the data that a partial write keeps, and counts it if they are uncorrectable. Returns `true` if
+    /// they are.
+    #[inline]
+    pub fn rmw_read_fails(&mut self, ppn: Ppn, units: u16) -> bool {
+        self.faults.is_some() && self.is_failed_rmw_read(ppn, units)
+    }
+
+    fn is_failed_rmw_read(&mut self, ppn: Ppn, units: u16) -> bool {
+        let fails = self.read_fails(ppn, units.into()) || self.is_lost(ppn);
+        self.note_uncorrectable(ReadCause::Rmw, fails)
+    }
+
+    /// Ends a read of units that are copied, and counts it if one of them, for which `is_copied` returns `true`, is
+    /// uncorrectable. The data is copied unchanged.
+    #[inline]
+    pub fn end_copy_read(&mut self, read: &Transaction, is_copied: impl Fn(&Ftl, Ppn) -> bool) {
+        if self.faults.is_some() {
+            let per_page = self.shape.units_per_page.divisor();
+            let first = read.ppn.0 / per_page * per_page;
+            let fails = self.read_fails(read.ppn, read.units.into());
+            let is_lost = |ppn| self.is_lost(ppn) && is_copied(self, ppn);
+            let fails = fails || (first..first + per_page).map(Ppn).any(is_lost);
+            self.note_uncorrectable(ReadCause::Gc, fails);
+        }
+    }
+
+    /// Counts an uncorrectable read, if it is one. Returns `fails`.
+    fn note_uncorrectable(&mut self, cause: ReadCause, fails: bool) -> bool {
+        if fails {
+            self.counters.faults.note_uncorrectable(cause);
+        }
+        fails
     }
 
     /// Marks a unit as uncorrectable. Units of the device itself are exempt, because the controller knows their
@@ -146,6 +262,14 @@ impl Ftl {
         });
     }
 
+    /// Handles a failed program in a block of the mapping scheme: see [`Ftl::program_failed`].
+    pub fn kept_program_failed(&mut self, start: Ppn) {
+        let units = self.shape.units_per_program;
+        let holds_data = |&ppn: &u32| self.map.owner(Ppn(ppn)) != super::PADDING;
+        let with_data = (start.0..start.0 + units).filter(holds_data).count() as u32;
+        self.program_failed(start, units, with_data);
+    }
+
     /// Handles a failed program: its units hold nothing, and its block takes no more programs. `with_data` units held
     /// data.
     pub fn program_failed(&mut self, ppn: Ppn, units: u32, with_data: u32) {
@@ -162,6 +286,16 @@ impl Ftl {
             self.replace_block(plane, self.blocks.block(block).role);
         }
         self.refresh_ready(plane);
+    }
+
+    /// Has a failed block evacuated, unless this has started, or another of its programs is in flight (`has_more`).
+    /// Returns `true` if it does.
+    pub fn empty_if_settled(&mut self, block: BlockId, has_more: impl FnOnce(&Ftl) -> bool) -> bool {
+        let starts = self.blocks.block(block).state == BlockState::Open && !has_more(self);
+        if starts {
+            self.empty_failed(block);
+        }
+        starts
     }
 
     /// Has a failed block evacuated. None of its programs is in flight.

@@ -179,6 +179,20 @@ impl HostInterface {
         pending.remaining == 0
     }
 
+    /// Sets the status of a request, unless `id` is `NONE`.
+    pub fn set_status(&mut self, id: RequestId, status: Status) {
+        if id.is_some() {
+            self.requests[id].status = status;
+        }
+    }
+
+    /// Notes that the service of a request starts at `now`, if it has not started yet.
+    #[inline]
+    pub fn serve(&mut self, id: RequestId, now: Time) {
+        let pending = &mut self.requests[id];
+        pending.start = pending.start.min(now);
+    }
+
     /// Returns the time at which the completion that is sent at `now` arrives at the host.
     #[inline]
     pub fn finish_of(&self, id: RequestId, now: Time) -> Time {

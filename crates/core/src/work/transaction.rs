@@ -171,6 +171,14 @@ impl Transaction {
         request
     }
 
+    /// Returns `true` if a read of sectors `first..end` from a write slot returns some that were uncorrectable when the
+    /// write read them.
+    #[inline]
+    pub fn returns_lost(&self, first: u32, end: u32) -> bool {
+        let is_own = u32::from(self.first) <= first && end <= u32::from(self.end);
+        self.uncorrectable && !is_own
+    }
+
     /// Returns the block that is erased.
     #[inline]
     pub fn block(&self) -> BlockId {

@@ -187,7 +187,7 @@ impl Bench {
             Status::Uncorrectable => {
                 matches!(request.operation, Operation::Read | Operation::Write | Operation::WriteZeroes) && lost
             }
-            Status::ReadOnly => request.operation != Operation::Read && self.device.read_only_since().is_some(),
+            Status::ReadOnly => request.operation != Operation::Read && self.device.ftl().read_only_since().is_some(),
             Status::Ok | Status::OutOfRange => false,
         }
     }
@@ -283,7 +283,7 @@ impl Bench {
         if self.device.config().faults.is_some() {
             self.read_all()?;
         }
-        if self.device.read_only_since().is_some() {
+        if self.device.ftl().read_only_since().is_some() {
             self.settle(load)?;
             return self.finish_read_only();
         }
@@ -326,7 +326,7 @@ impl Bench {
             history.operations(&probe);
             history.summary(&self.device);
         }
-        if load.watch && self.device.read_only_since().is_none() {
+        if load.watch && self.device.ftl().read_only_since().is_none() {
             check_lanes(&self.device, &probe)?;
             check_busy(&self.device, &probe)?;
         }

@@ -180,7 +180,7 @@ impl Bench {
     /// Cuts the power `cuts` times.
     pub fn run(&mut self, cuts: u64, hits: &mut Hits) -> Result<(), String> {
         for _ in 0..cuts {
-            if self.device().read_only_since().is_some() {
+            if self.device().ftl().read_only_since().is_some() {
                 if self.case.merges {
                     // What is in flash survives.
                     let flash = self.cut(hits);
@@ -230,13 +230,13 @@ impl Bench {
         self.note_operations();
         let (Some(device), Some(history)) = (&self.device, &mut self.history) else { return Ok(()) };
         history.summary(device);
-        if device.read_only_since().is_none() {
+        if device.ftl().read_only_since().is_none() {
             self.flush()?;
         }
         let (Some(device), Some(history)) = (&self.device, &mut self.history) else { return Ok(()) };
         let keeps_trims = device.buffer().is_some_and(|buffer| buffer.is_protected())
             && device.trims_in_memory().is_some_and(|trims| trims > 0);
-        if device.read_only_since().is_none() && !keeps_trims {
+        if device.ftl().read_only_since().is_none() && !keeps_trims {
             let (origin, mut bytes) =
                 (Precondition { requested: String::new(), reached: Reached::default() }, Vec::new());
             device.save(&origin, &mut bytes).map_err(|error| error.to_string())?;
@@ -326,14 +326,14 @@ impl Bench {
             match status {
                 Status::Ok => {}
                 Status::Uncorrectable if fails => {}
-                Status::ReadOnly if self.device().read_only_since().is_some() => {
+                Status::ReadOnly if self.device().ftl().read_only_since().is_some() => {
                     self.host.abandon(&request);
                     continue;
                 }
                 _ => return Err(format!("{request:?} ended with {status:?}")),
             }
             // A refused write may or may not be visible.
-            let settled = self.device().read_only_since().is_none();
+            let settled = self.device().ftl().read_only_since().is_none();
             if request.operation == Operation::Read && status == Status::Ok && settled {
                 let read = &contents[&request.tag];
                 let expected = self.host.expected(&request);
@@ -398,7 +398,7 @@ impl Bench {
         hits.accounted += report.blocks_skipped;
         hits.bad += report.blocks_bad;
         hits.merged += report.units_merged;
-        hits.stuck += u64::from(device.read_only_since().is_some() && device.ftl().has_spare());
+        hits.stuck += u64::from(device.ftl().read_only_since().is_some() && device.ftl().has_spare());
         device.check_invariants()?;
         for (block, before) in erases.iter().enumerate() {
             let after = device.ftl().blocks.block(BlockId(block as u32)).erases;

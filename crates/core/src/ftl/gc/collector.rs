@@ -9,7 +9,7 @@ use crate::config::DeviceConfig;
 use crate::config::advanced::Waste;
 use crate::config::units::BlockCount;
 use crate::ftl::Ftl;
-use crate::ftl::space::Role;
+use crate::ftl::space::{BlockState, Claim, Role};
 use crate::metrics::collections::{CollectionCounts, Collections};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::sim::memory::Divider;
@@ -39,6 +39,17 @@ pub enum Action {
     Choose,
     /// No operation: no step can be taken now.
     Rest,
+}
+
+/// Consequence of the end of an operation on a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Released {
+    /// No erase yet.
+    Kept,
+    /// The erase of the block, or its retirement.
+    Erase,
+    /// Writes of a plane that wait for room may have some now, because they are all that a block waits for.
+    Retry(PlaneId),
 }
 
 /// Garbage collection of all planes.
@@ -393,14 +404,100 @@ impl Collector {
         Transaction::erase(self.class(ftl, plane), plane, block)
     }
 
-    /// Updates the job's counters when the last dependent of a block that awaits its erase is released.
+    /// Removes one dependent of a block. Returns what follows.
     #[inline]
-    pub fn note_released(&mut self, ftl: &Ftl, block: BlockId) {
-        let known = ftl.blocks.block(block);
-        let is_victim = known.role == Role::Data && !known.failed && !ftl.blocks.is_kept(block);
-        if ftl.faults.is_some() && is_victim {
-            self.jobs[ftl.blocks.plane_of(block)].held -= 1;
+    pub fn release(&mut self, ftl: &mut Ftl, block: BlockId) -> Released {
+        let is_last = ftl.blocks.release(block);
+        if ftl.faults.is_some() {
+            return self.release_fallible(ftl, block, is_last);
         }
+        if is_last { Released::Erase } else { Released::Kept }
+    }
+
+    fn release_fallible(&mut self, ftl: &Ftl, block: BlockId, is_last: bool) -> Released {
+        let known = ftl.blocks.block(block);
+        let plane = ftl.blocks.plane_of(block);
+        if is_last {
+            let is_victim = known.role == Role::Data && !known.failed && !ftl.blocks.is_kept(block);
+            self.jobs[plane].held -= u32::from(is_victim);
+            return Released::Erase;
+        }
+        // Writes that the block still waits for may need no more than the room that it will free.
+        if known.state == BlockState::AwaitingErase { Released::Retry(plane) } else { Released::Kept }
+    }
+
+    // Failures.
+
+    /// Returns `true` if a plane or the device cannot do without the blocks that have failed.
+    pub fn lacks_spare(&self, ftl: &Ftl, plane: PlaneId) -> bool {
+        !ftl.has_spare() || !ftl.can_go_on(plane, self.jobs[plane].in_hand(ftl, plane))
+    }
+
+    /// Ends the program or copy-back of units that the job of a plane moves, which has failed. The units are still in
+    /// the controller. Returns their number.
+    pub fn copies_failed(&mut self, plane: PlaneId) -> u32 {
+        let moving = &mut self.jobs[plane].moving;
+        let programmed = std::mem::take(&mut moving.writing);
+        (if programmed > 0 { programmed } else { moving.back.len() }) as u32
+    }
+
+    /// Returns the copy-back that follows a failed one, because the page is still at its old address. Returns `None` if
+    /// there is none, in which case the job takes its next step.
+    pub fn copy_back_again(&mut self, ftl: &Ftl, plane: PlaneId) -> Option<Transaction> {
+        let class = self.class(ftl, plane);
+        let job = &mut self.jobs[plane];
+        let first = job.moving.back.first().filter(|_| !ftl.is_read_only());
+        job.busy = first.is_some();
+        let mut again = Transaction::new(Kind::CopyBack, class);
+        (again.plane, again.ppn, again.units) = (plane, first?.from, job.moving.back.len() as u16);
+        Some(again)
+    }
+
+    /// Ends the read of a victim's page.
+    #[inline]
+    pub fn end_read(&self, ftl: &mut Ftl, read: &Transaction) {
+        let copies = &self.jobs[read.job()].moving.copies;
+        ftl.end_copy_read(read, |_, ppn| copies.iter().any(|copy| copy.from == ppn));
+    }
+
+    /// Retires a failed block, which holds no valid units any more.
+    pub fn retire(&mut self, ftl: &mut Ftl, block: BlockId) {
+        if !ftl.blocks.is_kept(block) {
+            self.jobs[ftl.blocks.plane_of(block)].leaving -= 1;
+        }
+        ftl.retire(block);
+    }
+
+    /// Returns `true` if a write may be programmed in a plane again after a failure. A block, its `dependency`, waits
+    /// for it.
+    #[cold]
+    pub fn may_retry(&self, ftl: &Ftl, plane: PlaneId, dependency: BlockId) -> bool {
+        let claim = Claim::Retry(self.jobs[plane].in_hand(ftl, plane));
+        let is_retry = ftl.faults.is_some() && dependency.is_some();
+        is_retry && ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), claim)
+    }
+
+    /// Returns `true` if there is room for `programs` programs that together free a block of a plane.
+    pub fn may_free(&self, ftl: &Ftl, plane: PlaneId, programs: u32) -> bool {
+        let claim = Claim::Freeing { hand: self.jobs[plane].in_hand(ftl, plane), programs };
+        ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), claim)
+    }
+
+    /// Returns the number of programs of writes that free a block, their `dependency`, if nothing else has to end
+    /// before its erase. `others` returns the number of other writes that wait like the one that asks.
+    pub fn programs_to_free(
+        &self,
+        ftl: &Ftl,
+        plane: PlaneId,
+        dependency: BlockId,
+        others: impl FnOnce() -> u32,
+    ) -> Option<u32> {
+        if ftl.faults.is_none() || dependency.is_none() {
+            return None;
+        }
+        let dependents = ftl.blocks.dependents_before_erase(plane, dependency)?;
+        // Several writes that wait like this one must not wait for each other once garbage collection rests.
+        (dependents == 1 || (!self.jobs[plane].busy && dependents == 1 + others())).then_some(dependents)
     }
 
     // Idle time and holds.

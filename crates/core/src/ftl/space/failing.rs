@@ -17,6 +17,13 @@ impl Space {
         self.planes[plane.index()].bad
     }
 
+    /// Returns the number of dependents of a block of a plane that awaits its erase and can be used after that.
+    pub fn dependents_before_erase(&self, plane: PlaneId, id: BlockId) -> Option<u32> {
+        let &Block { state, failed, dependents, .. } = self.block(id);
+        let awaits_erase = self.plane_of(id) == plane && state == BlockState::AwaitingErase && !failed;
+        awaits_erase.then_some(dependents.into())
+    }
+
     /// Removes blocks from the free blocks of a new device, or of one that is being recovered.
     pub(crate) fn mark_bad(&mut self, bad: &[BlockId]) {
         for &id in bad {
