@@ -86,7 +86,7 @@ impl Device {
             let Transaction { lpn, dependency, .. } = self.transactions[id];
             if self.ftl.is_read_only() {
                 self.answer_unwritten(id);
-            } else if self.is_own(lpn) {
+            } else if self.ftl.is_own(lpn) {
                 self.place_own(id);
             } else if has_pools
                 && !self.ftl.blocks.takes_host_write(plane)
@@ -121,8 +121,9 @@ impl Device {
     #[cold]
     pub(super) fn may_free(&self, id: TransactionId, plane: PlaneId) -> bool {
         let Transaction { lpn, dependency, .. } = self.transactions[id];
-        if self.is_of_journal(lpn) {
-            return self.freeing_of_journal(plane).is_some();
+        let durability = self.durability.as_deref();
+        if let Some(durability) = durability.filter(|durability| durability.is_of_journal(&self.ftl, lpn)) {
+            return durability.may_free(&self.ftl, &self.jobs, plane);
         }
         let others = || {
             let waits_for = self.ftl.blocks.plane_of(dependency);

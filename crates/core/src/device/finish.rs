@@ -200,7 +200,7 @@ impl Device {
             if write.newer.is_none() || self.options.mutant == Mutant::MapMovesBack {
                 self.ftl.map.set_flash(lpn, ppn);
                 if self.durability.is_some() {
-                    if self.is_own(lpn) {
+                    if self.ftl.is_own(lpn) {
                         return self.finish_own(id);
                     }
                     self.record_written(lpn);

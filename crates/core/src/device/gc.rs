@@ -177,7 +177,7 @@ impl Device {
 
     /// Parks a write until an erase frees space in its plane. With dynamic allocation, the write returns to its pool.
     pub(super) fn stall(&mut self, id: TransactionId, plane: PlaneId) {
-        if self.is_own(self.transactions[id].lpn) {
+        if self.ftl.is_own(self.transactions[id].lpn) {
             return self.place_own(id);
         }
         if self.dispatch.has_pools() {

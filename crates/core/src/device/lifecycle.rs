@@ -3,6 +3,7 @@
 use super::{Device, Mutant};
 use crate::durability::events::Program;
 use crate::durability::flash::FlashEvent;
+use crate::durability::own::cause_of;
 use crate::ftl::mapping::{Location, PADDING, WaitCause};
 use crate::ftl::mover::copy::Copy;
 use crate::ftl::space::Role;
@@ -260,8 +261,7 @@ impl Device {
         let copies: Vec<Copy> =
             programmed.filter(|&ppn| self.ftl.map.owner(ppn) != PADDING).filter_map(copy_at).collect();
         let (cause, writes) = match self.transactions[id].kind {
-            Kind::Write if self.durability.is_some() => (self.cause_of(id, 1), id),
-            Kind::Write => (ProgramCause::Host, id),
+            Kind::Write => (cause_of(self.durability.as_deref(), &self.ftl, &self.transactions, (id, 1)), id),
             _ => (ProgramCause::Merge, TransactionId::NONE),
         };
         self.show_program(&Program { first, units, cause, writes, copies: &copies, renumbers });

@@ -27,7 +27,7 @@ impl Device {
         // The room may have gone since the last choice.
         self.ftl.refresh_ready(plane);
         let has_room = self.ftl.blocks.takes_host_write(plane);
-        let leaves = has_room && !self.ftl.takes_pooled(plane) && !self.is_own(self.transactions[id].lpn);
+        let leaves = has_room && !self.ftl.takes_pooled(plane) && !self.ftl.is_own(self.transactions[id].lpn);
         if leaves {
             self.put_back(id);
             self.tasks.push(Task::Offer(self.ftl.allocation.pool_of(plane)));

@@ -4,13 +4,14 @@ use super::{Device, Mutant};
 use crate::config::advanced::Waste;
 use crate::config::cells::CellMode;
 use crate::durability::flash::FlashEvent;
+use crate::durability::own::cause_of;
 use crate::ftl::mapping::PADDING;
 use crate::ftl::space::{FrontierId, Role};
 use crate::metrics::counters::{ProgramCause, ReadCause};
 use crate::nand::array::{self, Operation, Spot};
 use crate::sim::id::{PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::time::Time;
-use crate::work::{Class, Kind, Links, Purpose, Transaction};
+use crate::work::{Class, Kind, Purpose, Transaction};
 
 impl Device {
     /// Builds the array operation `at` a spot for the first transaction of a queue, and binds its physical address.
@@ -250,7 +251,7 @@ impl Device {
         }
         self.transactions[last].next = TransactionId::NONE;
         self.pad(first, count, group);
-        let cause = if self.durability.is_some() { self.cause_of(id, count) } else { ProgramCause::Host };
+        let cause = cause_of(self.durability.as_deref(), &self.ftl, &self.transactions, (id, count));
         let is_elsewhere = || lent || frontier != self.ftl.blocks.host_frontier(plane, class);
         if cause == ProgramCause::Host && self.ftl.classes.is_some() && is_elsewhere() {
             self.ftl.note_elsewhere(class, count);
@@ -299,7 +300,7 @@ impl Device {
     /// Returns `true` if a write is of the device itself and goes to native blocks, because the SLC cache has no room.
     #[cold]
     fn takes_own(&self, id: TransactionId, plane: PlaneId) -> bool {
-        self.is_own(self.transactions[id].lpn) && self.ftl.blocks.takes_own_write(plane)
+        self.ftl.is_own(self.transactions[id].lpn) && self.ftl.blocks.takes_own_write(plane)
     }
 
     /// Starts the read of a write that is fused with it (`copy_back_modify`). Returns the address of the sectors that
@@ -340,15 +341,6 @@ impl Device {
             self.observe_kept(id, source);
             self.contents_complete(id);
         }
-    }
-
-    /// Returns the cause of a program of `count` writes, which are linked from `first` on.
-    pub(super) fn cause_of(&self, first: TransactionId, count: u32) -> ProgramCause {
-        if count == 1 && self.is_of_journal(self.transactions[first].lpn) {
-            return ProgramCause::Journal;
-        }
-        let is_checkpoint = self.transactions.chain(first).all(|id| self.is_of_checkpoint(self.transactions[id].lpn));
-        if is_checkpoint { ProgramCause::Checkpoint } else { ProgramCause::Host }
     }
 
     /// Binds a write to the physical address `ppn`, and invalidates the old copy. The block that holds the old copy

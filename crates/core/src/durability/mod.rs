@@ -11,6 +11,7 @@ pub mod flash;
 pub mod journal;
 pub mod log;
 pub mod memory;
+pub mod own;
 mod recovery;
 mod trims;
 

@@ -787,6 +787,12 @@ impl Ftl {
         self.counters.blocks_erased += 1;
     }
 
+    /// Returns `true` if a mapping unit belongs to the device, not to the host.
+    #[inline]
+    pub fn is_own(&self, lpn: Lpn) -> bool {
+        lpn.0 >= self.host_units
+    }
+
     /// Returns the number of the next write or trim.
     pub fn next_sequence(&mut self) -> u64 {
         self.sequence += 1;
