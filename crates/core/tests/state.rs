@@ -3,7 +3,7 @@
 
 use crate::common::{build, device_config, drain, fill, submit};
 use floatgate_core::config::{DeviceConfig, options, shapes_state};
-use floatgate_core::device::{Device, Options, inspect_state};
+use floatgate_core::device::{Device, Head, Options, inspect_state};
 use floatgate_core::metrics::counters::Counters;
 use floatgate_core::metrics::summary::{Precondition, Reached};
 use floatgate_core::precondition::{Precondition as To, precondition};
@@ -205,7 +205,8 @@ fn a_new_device_can_be_saved() {
         let device = build(config.clone(), Options::default());
         let bytes = saved(&device);
         assert!(saved(&load(&config, &Options::default(), &bytes).unwrap()) == bytes, "{overrides:?}");
-        let (again, head) = Device::load_as_saved(Options::default(), &bytes[..]).unwrap();
+        let as_saved = Head::read(&mut &bytes[..]).unwrap().device().unwrap();
+        let (again, head) = Device::load(as_saved, Options::default(), &bytes[..]).unwrap();
         assert_eq!((again.config().digest(), head.precondition), (config.digest(), origin()));
     }
 }

@@ -120,6 +120,7 @@ const CORE: Layers = &[
     ("durability", "metrics::counters", "programs have causes"),
     ("durability", "work", "writes that are in flight"),
     ("durability", "nand::media", "what the flash holds"),
+    ("durability", "nand::array::Array", "how long a recovery takes"),
     ("durability", "ftl", "where units are, and which blocks wait"),
     ("durability", "cache", "what the buffer holds"),
     ("durability", "host::requests::Part", "the units that a request touches"),
@@ -360,7 +361,7 @@ fn methods_of_the_device_do_not_call_each_other_in_a_cycle() {
 }
 
 /// Number of methods of the device, and of files with them. `Context` does not count: it is what a mapping scheme sees.
-const METHODS_OF_DEVICE: (usize, usize) = (370, 24);
+const METHODS_OF_DEVICE: (usize, usize) = (360, 19);
 
 /// The device routes, and its components decide. Each method can see all components, and so can a function in its
 /// folder that takes `&mut Device`.

@@ -12,7 +12,6 @@
 mod accept;
 mod binder;
 mod buffer;
-mod committed;
 mod durable;
 mod faults;
 mod fill;
@@ -20,14 +19,10 @@ mod finish;
 mod firmware;
 mod gc;
 mod lifecycle;
-mod metadata_units;
-mod pool;
-mod recover;
 mod route;
 mod saving;
 mod scheme;
 mod size;
-mod stall;
 mod start;
 mod throttle;
 mod timers;
@@ -52,10 +47,10 @@ use crate::nand::array::Array;
 use crate::nand::busy_time::BusyAccounting;
 use crate::observe::Observers;
 use crate::scheduler::Scheduler;
-use crate::sim::id::{BlockId, Lpn, RequestId, TransactionId};
+use crate::sim::id::{BlockId, ExecUnitId, Lpn, PlaneId, RequestId, TransactionId};
 use crate::sim::request::{Completion, Request};
 use crate::sim::time::Time;
-use crate::work::{Defect, Tasks, Transaction, Transactions};
+use crate::work::{Defect, Kind, Links, Tasks, Transaction, Transactions};
 pub use saving::{Head, inspect_body, inspect_state};
 pub use size::{Needed, needed};
 use throttle::Throttle;
@@ -414,6 +409,65 @@ impl Device {
     pub fn take_contents(&mut self) -> Vec<(u64, Vec<u32>)> {
         let contents = self.observers.as_mut().and_then(|observers| observers.contents.as_mut());
         contents.map_or_else(Vec::new, |contents| contents.take_done())
+    }
+
+    /// Passes the tag and finish of each request with a committed completion to `found`. Such a request waits only for
+    /// the last data of reads to leave flash, or for programs that cannot be suspended.
+    ///
+    /// Each one is reported again until it has completed. The device does not change; `settled` is scratch space.
+    /// Reports nothing if the host link or the completion's firmware work takes time after the flash operation. Those
+    /// completions are known early anyway, or can still change. Writes of a durable device are not reported.
+    pub fn committed_completions(&self, settled: &mut Vec<(RequestId, Time)>, mut found: impl FnMut(u64, Time)) {
+        settled.clear();
+        if self.interface.has_link() || self.answering_takes_time() {
+            return;
+        }
+        // A durable device completes a write after it has reported the end of the program. With faults, a program may
+        // fail.
+        let writes = !self.dispatch.overlaps() && !self.is_durable() && self.ftl.faults.is_none();
+        let reads = self.ftl.faults.as_ref().is_none_or(|faults| faults.reads_are_sure());
+        for unit in (0..self.array.units()).map(ExecUnitId) {
+            let first = self.dispatch.at_work(unit);
+            let Some(end) = self.array.settled_end(unit).filter(|_| first.is_some()) else { continue };
+            match self.transactions[first].kind {
+                Kind::HostRead if reads => settled.push((self.transactions[first].request(), end)),
+                Kind::Write if writes => {
+                    let owners = self.transactions.chain(first).map(|id| self.transactions[id].request());
+                    settled.extend(owners.filter(|&owner| owner.is_some()).map(|owner| (owner, end)));
+                }
+                _ => {}
+            }
+        }
+        settled.sort_unstable();
+        for parts in settled.chunk_by(|(one, _), (other, _)| one == other) {
+            let [.., (request, end)] = *parts else { continue };
+            let pending = &self.interface.requests[request];
+            if pending.remaining as usize == parts.len() {
+                found(pending.request.tag, end.max(pending.finish));
+            }
+        }
+    }
+
+    /// Explains why outstanding requests do not complete, which is a bug in the model: what waits for what.
+    pub fn explain_stall(&self) -> String {
+        let stalled = (0..self.config.total_planes()).map(PlaneId).filter(|&plane| self.dispatch.has_parked(plane));
+        let stalled: Vec<String> = stalled.map(|plane| self.jobs.describe(&self.ftl, plane)).collect();
+        let holds = |block| self.durability.as_ref().is_some_and(|durability| durability.holds(block));
+        format!(
+            "{} requests in the device, {} at the host, {} waiting for write slots ({} free), writes waiting for a \
+             free block in: {}; writes waiting for any plane: {}; units waiting for room in the buffer: {}; {}; {}; {}; {}",
+            self.interface.in_progress(),
+            self.interface.waiting(),
+            self.interface.unadmitted.len(),
+            self.slots_free,
+            if stalled.is_empty() { "none".to_owned() } else { stalled.join(", ") },
+            self.dispatch.has_pooled(),
+            self.buffer().map_or(0, Buffer::waiting),
+            self.ftl.blocks.describe_awaiting_erase(holds),
+            self.ftl.scheme().report(&self.ftl).outstanding,
+            self.durability.as_ref().map_or_else(|| "no journal".to_owned(), |durability| durability.describe()),
+            if self.ftl.is_read_only() { "read-only" } else { "not read-only" },
+        )
     }
 
     /// Test hook: checks the invariants of the device.

@@ -90,36 +90,31 @@ const SECTIONS: [&str; 16] = [
 ];
 
 impl Device {
-    /// Returns the reason why the device cannot be saved, if there is one. Only an idle device can be saved.
-    fn in_progress(&self) -> Option<String> {
+    /// Returns an error if the device cannot be saved: only an idle device can.
+    fn at_rest(&self) -> Result<(), StateError> {
+        let busy = |what: String| Err(StateError::Busy(format!("cannot save the device: {what}")));
         if self.ftl.is_read_only() {
-            let what = "it is read-only and holds data that flash has no room for";
-            return Some(what.to_owned());
+            return busy("it is read-only and holds data that flash has no room for".to_owned());
         }
         let requests = self.outstanding();
         if requests > 0 {
-            return Some(format!("{requests} requests have not completed; advance the device until it is idle"));
+            return busy(format!("{requests} requests have not completed; advance the device until it is idle"));
         }
         if self.buffer().is_some_and(|buffer| !Buffer::is_clean(buffer)) {
             let what = "the buffer holds dirty data; send a flush, then advance the device until it is idle";
-            return Some(what.to_owned());
+            return busy(what.to_owned());
         }
         if let Some(at) = self.next_event_time() {
-            return Some(format!("an event is due at {} ps; advance the device until it is idle", at.ps()));
+            return busy(format!("an event is due at {} ps; advance the device until it is idle", at.ps()));
         }
         let assigned = || self.ftl.pools.as_ref()?.first_assigned();
         if let Some(plane) = self.jobs.first_working().or_else(assigned) {
-            return Some(format!("garbage collection of plane {plane} has not completed"));
+            return busy(format!("garbage collection of plane {plane} has not completed"));
         }
         if self.durability.as_ref().is_some_and(|durability| durability.has_waiting_trims()) {
-            return Some("trims are not journaled; send a flush, then advance the device until it is idle".to_owned());
+            return busy("trims are not journaled; send a flush, then advance the device until it is idle".to_owned());
         }
-        self.ftl.in_progress()
-    }
-
-    /// Returns an error if the device cannot be saved.
-    fn at_rest(&self) -> Result<(), StateError> {
-        self.in_progress().map_or(Ok(()), |what| Err(StateError::Busy(format!("cannot save the device: {what}"))))
+        self.ftl.in_progress().map_or(Ok(()), busy)
     }
 
     /// Creates a device in the state of this one, which must be idle, as if it was loaded from a saved state.
@@ -188,25 +183,6 @@ impl Device {
         input: &mut dyn BufRead,
     ) -> Result<(Device, Head), StateError> {
         let head = Head::read(&mut &mut *input)?;
-        let device = Device::load_body(config, options, &head, input)?;
-        Ok((device, head))
-    }
-
-    /// Creates the device that was saved.
-    pub fn load_as_saved(options: Options, input: impl Read) -> Result<(Device, Head), StateError> {
-        let mut input = BufReader::new(input);
-        let head = Head::read(&mut input)?;
-        let device = Device::load_body(head.device()?, options, &head, &mut input)?;
-        check_end(&mut input)?;
-        Ok((device, head))
-    }
-
-    fn load_body(
-        config: DeviceConfig,
-        options: Options,
-        head: &Head,
-        input: &mut dyn BufRead,
-    ) -> Result<Device, StateError> {
         let saved = head.device()?.shape();
         let differences = saved.differences(&config.shape());
         if !differences.is_empty() {
@@ -237,6 +213,6 @@ impl Device {
             device.array.load(input)
         })?;
         reader.finish()?;
-        Ok(device)
+        Ok((device, head))
     }
 }

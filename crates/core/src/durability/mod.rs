@@ -13,9 +13,13 @@ pub mod log;
 pub mod memory;
 pub mod own;
 mod recovery;
+mod recovery_time;
+mod start;
 mod trims;
 
-pub use recovery::{Rebuild, RecoverError, Recovery, Scan};
+pub use recovery::{Rebuild, RecoverError, Recovery, Scan, restore_buffer};
+pub use recovery_time::time_of;
+pub use start::start_log;
 
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;

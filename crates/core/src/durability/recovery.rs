@@ -9,6 +9,7 @@ use super::account::{Account, Layout};
 use super::flash::{Bad, FlashEvent, FlashImage, Record, RecordKind, Saved, UnitState};
 use super::journal::Journal;
 use super::log::FlashLog;
+use crate::cache::Buffer;
 use crate::config::MapMemory;
 use crate::config::cells::CellMode;
 use crate::ftl::Ftl;
@@ -653,6 +654,30 @@ impl Rebuild<'_> {
             }
         }
     }
+}
+
+/// Restores units that survived in the buffer as dirty, unless flash has a newer version. `writes` has the sequence
+/// number and the list of the buffer of each.
+pub fn restore_buffer(
+    buffer: &mut Buffer,
+    ftl: &Ftl,
+    (log, flash): (&mut FlashLog, &mut dyn FlashImage),
+    writes: Vec<(Lpn, u64, u16)>,
+    report: &mut Recovery,
+) -> Result<(), RecoverError> {
+    let sectors = ftl.shape().sectors_per_unit;
+    for (lpn, sequence, list) in writes {
+        if ftl.ppn_in_flash(lpn).is_some_and(|ppn| log.sequence(ppn) >= sequence) {
+            continue;
+        }
+        let versions = flash.saved_versions(lpn, sequence);
+        let too_many = || foreign("memory holds more units than the buffer");
+        let entry = buffer.restore(lpn, sectors, list, versions.as_deref()).ok_or_else(too_many)?;
+        report.units_saved += 1;
+        log.set_coming(sequence, true);
+        log.note_in_buffer(entry);
+    }
+    Ok(())
 }
 
 /// Takes the reads of a scan back, because memory other than flash holds the same records.

@@ -552,6 +552,19 @@ impl Collector {
         self.jobs.iter().position(|job| !job.is_idle())
     }
 
+    /// Describes the free blocks of a plane and its garbage collection.
+    pub fn describe(&self, ftl: &Ftl, plane: PlaneId) -> String {
+        let moving = &self.jobs[plane].moving;
+        let victim = moving.block().map_or_else(|| "no victim".to_owned(), |block| format!("victim {}", block.0));
+        format!(
+            "plane {} ({} of {} blocks free, {} read units without an address, {victim})",
+            plane.0,
+            ftl.blocks.free_blocks(plane, Role::Data),
+            ftl.blocks.good(plane) + ftl.blocks.bad(plane),
+            moving.copies.len(),
+        )
+    }
+
     // Number and duration of collections.
 
     /// Notes that the erase of a victim of a plane has ended.

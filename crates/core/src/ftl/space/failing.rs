@@ -17,6 +17,17 @@ impl Space {
         self.planes[plane.index()].bad
     }
 
+    /// Describes the blocks whose erase has to wait. `holds` returns `true` if records of trims have to be in flash
+    /// before the erase of a block.
+    pub fn describe_awaiting_erase(&self, holds: impl Fn(BlockId) -> bool) -> String {
+        let awaiting = self.awaiting_erase().map(|id| {
+            let records = if holds(id) { ", with records of trims" } else { "" };
+            format!("block {} for {} operations{records}", id.0, self.block(id).dependents)
+        });
+        let texts = awaiting.collect::<Vec<_>>().join(", ");
+        if texts.is_empty() { "no block awaits its erase".to_owned() } else { format!("erases wait: {texts}") }
+    }
+
     /// Returns the number of dependents of a block of a plane that awaits its erase and can be used after that.
     pub fn dependents_before_erase(&self, plane: PlaneId, id: BlockId) -> Option<u32> {
         let &Block { state, failed, dependents, .. } = self.block(id);

@@ -1,0 +1,44 @@
+//! Start of a flash log: emits events for the contents that a device has by then.
+
+use super::Durability;
+use super::flash::Keep;
+use super::log::FlashLog;
+use crate::config::DeviceConfig;
+use crate::ftl::Ftl;
+use crate::sim::id::BlockId;
+
+/// Starts the flash log of a device, which must be idle and have no dirty data (`is_idle`). `emitted` gets the log
+/// after the events for each block.
+pub fn start_log(
+    device: &DeviceConfig,
+    (ftl, is_idle): (&mut Ftl, bool),
+    mut durability: Option<&mut Durability>,
+    keep: Keep,
+    mut emitted: impl FnMut(&mut FlashLog),
+) -> Result<FlashLog, String> {
+    if let Some(why) = device.mapping.scheme.needs(device).no_power_loss {
+        return Err(why.to_owned());
+    }
+    if !is_idle {
+        return Err("cannot make the device durable: it is not idle; advance it until it is".to_owned());
+    }
+    if !ftl.keep_for_recovery() {
+        return Err("cannot make the device durable: after failures, no block is left for a recovery; raise \
+                    capacity.spare"
+            .to_owned());
+    }
+    let mut log = FlashLog::new(device, keep);
+    if let Some(checkpoint) = durability.as_mut().and_then(|durability| durability.checkpoint.as_mut()) {
+        // The accounts of the checkpoint so far have no sequence numbers.
+        checkpoint.forget();
+    }
+    let blocks = || (0..device.total_blocks()).map(BlockId);
+    let mut written: Vec<u32> = blocks().map(|block| ftl.blocks.written_of(block)).collect();
+    ftl.scheme().blocks(ftl, &mut |kept| written[kept.block.index()] = kept.units);
+    let journal = durability.and_then(|durability| durability.journal.as_ref());
+    for (block, written) in blocks().zip(written) {
+        log.emit_block(ftl, block, written, |lpn| journal.and_then(|journal| journal.page(lpn)));
+        emitted(&mut log);
+    }
+    Ok(log)
+}
