@@ -1,7 +1,7 @@
 """FEMU's collection in the background, as policies: why its tutorial on write amplification has its figures.
 
-FEMU collects in the background only lines of which an eighth is invalid (`validation/80-femu.toml` names the source of
-the figures).
+FEMU collects in the background only lines with an eighth of invalid pages. `validation/80-femu.toml` names the source
+of the figures.
 """
 
 import pathlib

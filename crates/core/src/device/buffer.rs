@@ -399,7 +399,9 @@ impl Device {
     /// buffer if there are dirty data.
     #[inline]
     pub(super) fn note_rest(&mut self) {
-        self.arm_idle_time();
+        if self.jobs.uses_idle_time() {
+            self.arm_idle_time();
+        }
         let Some(buffer) = &self.buffer else { return };
         if let Some(idle) = buffer.idle()
             && self.outstanding() == 0

@@ -165,7 +165,7 @@ impl Device {
     // Reads.
 
     /// Returns `true` if a host read has returned uncorrectable data.
-    #[inline]
+    #[inline(always)]
     pub(super) fn check_host_read(&mut self, id: TransactionId) -> bool {
         let Device { ftl, interface, transactions, .. } = self;
         let read = &transactions[id];

@@ -77,9 +77,9 @@ impl Device {
     }
 
     /// Sets the timers of idle time, if no request is outstanding.
-    #[inline]
+    #[cold]
     pub(super) fn arm_idle_time(&mut self) {
-        if self.jobs.uses_idle_time() && self.outstanding() == 0 {
+        if self.outstanding() == 0 {
             for (work, at) in self.jobs.start_idle_time(&self.ftl, &self.config, self.now) {
                 at.into_iter().for_each(|at| self.set_timer(Timer::of_idle(work), at));
             }

@@ -49,7 +49,7 @@ impl Durability {
         is_any.then_some(Durability { journal, checkpoint, is_recovered: false })
     }
 
-    /// Records the trim of a mapping unit, whose invalid copy is at `invalid`. The block of that copy is not erased
+    /// Records the trim of a mapping unit, whose invalid copy is at `invalid`. The block of the copy is not erased
     /// before the record is in flash. Returns `true` if the journal has to be written.
     pub fn trimmed(&mut self, lpn: Lpn, sequence: u64, invalid: Option<Ppn>, blocks: &mut Space) -> bool {
         let Some(journal) = &mut self.journal else { return false };

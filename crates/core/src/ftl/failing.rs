@@ -150,11 +150,12 @@ impl Ftl {
     }
 
     /// Ends a read of the host, and counts it if it returns uncorrectable data of its request. Returns `true` if so.
-    #[inline]
+    #[inline(always)]
     pub fn host_read_fails(&mut self, read: &Transaction, request: impl FnOnce() -> Request) -> bool {
         self.faults.is_some() && self.is_failed_host_read(read, &request())
     }
 
+    #[inline(never)]
     fn is_failed_host_read(&mut self, read: &Transaction, request: &Request) -> bool {
         let unit = |sector| self.shape.unit_sectors.divide_long(sector) as u32;
         let of_request = unit(request.lba)..unit(request.lba + u64::from(request.sectors) - 1) + 1;

@@ -19,7 +19,7 @@ const STARTS: [&str; 5] = [
 const CONSTRUCTIONS: [(&str, &str, [usize; 2]); 18] = [
     (r"[.;:] (What|Where|Whether|Of|Who) [a-z]", "^$", [3, 0]),
     (r"\b[Ww]here (it|that|they|there|no|nothing|some|one|all|not)\b", "^$", [3, 0]),
-    (r"\bof (that|those|which|whom|what)\b", "^$", [22, 0]),
+    (r"\bof (that|those|which|whom|what)\b", "^$", [21, 0]),
     (r"\b(is|are|was|were) told\b|\btells? (of|how|what|which|whether|that|apart)\b", "^$", [1, 0]),
     (r"\b(go(es)?|went|gone) on\b", "^$", [0, 0]),
     (r"\b(is|are|was|were) there\b", r"^ (an?|any|no|is|are)\b", [0, 0]),

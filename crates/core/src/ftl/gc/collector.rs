@@ -414,6 +414,7 @@ impl Collector {
         if is_last { Released::Erase } else { Released::Kept }
     }
 
+    #[inline(never)]
     fn release_fallible(&mut self, ftl: &Ftl, block: BlockId, is_last: bool) -> Released {
         let known = ftl.blocks.block(block);
         let plane = ftl.blocks.plane_of(block);
@@ -509,7 +510,6 @@ impl Collector {
     }
 
     /// Notes that idle time starts. Returns the times at which it starts garbage collection and folding.
-    #[cold]
     pub fn start_idle_time(&mut self, ftl: &Ftl, device: &DeviceConfig, now: Time) -> [(IdleWork, Option<Time>); 2] {
         self.idle.start(ftl, device, now)
     }
