@@ -6,8 +6,9 @@ of the figures.
 
 import pathlib
 
-import floatgate as fg
 import pytest
+
+import floatgate as fg
 
 DEVICE = pathlib.Path(__file__).parents[2] / "validation/devices/femu.toml"
 WRITES = "rw=randwrite bs=4k iodepth=32 io_size=4g"
