@@ -169,7 +169,8 @@ def test_workloads_have_the_moments_of_the_table(name):
 @pytest.mark.parametrize("footprint", [0.5, 2.0])
 def test_workloads_stay_in_their_footprint(name, footprint):
     made = workloads.generate(name, 3_000, footprint)
-    end = workloads.FOOTPRINT * footprint / 512
+    end = workloads.area(name, footprint) / 512
+    assert end * 512 <= workloads.LARGEST_FOOTPRINT
     assert made.lba.min() >= 0
     assert (made.lba + made.sectors).max() <= end
     # The upper half of the footprint is used, too.
@@ -189,7 +190,7 @@ def test_intense_workloads_match_the_table():
 def test_regions_follow_a_zipf_distribution():
     made = workloads.generate("Fin1", 60_000)
     regions = made.lba // (workloads.REGION // 512)
-    counts = np.sort(np.bincount(regions, minlength=workloads.FOOTPRINT // workloads.REGION))[::-1]
+    counts = np.sort(np.bincount(regions, minlength=workloads.area("Fin1") // workloads.REGION))[::-1]
     # Of the requests that do not continue the previous one, the most used region gets 1 / H(n).
     harmonic = (1 / np.arange(1, len(counts) + 1)).sum()
     assert counts[0] / counts.sum() == pytest.approx(1 / harmonic, rel=0.1)

@@ -270,8 +270,13 @@ def curve_table(found: Mapping[str, tuple[list[float], list[float]]]) -> pa.Tabl
 
 def copy_back(setting: Setting, names: Sequence[str]) -> Grid:
     """Run copy-back on one channel: off, wise, blind."""
+    return grid(setting, names, copy_back_cases(dynamic("s2")))
+
+
+def copy_back_cases(allocation: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return cases of copy-back on one channel."""
     cases = {"basic": BASIC, "blind": COPY_BACK["blind"], "wise": COPY_BACK["wise"]}
-    return grid(setting, names, {k: {**ONE_CHANNEL, **dynamic("s2"), **v} for k, v in cases.items()})
+    return {name: {**ONE_CHANNEL, **allocation, **command} for name, command in cases.items()}
 
 
 def multi_plane_write(setting: Setting, names: Sequence[str], allocation: Mapping[str, Any]) -> Grid:
@@ -323,8 +328,7 @@ def static_by_command(setting: Setting, names: Sequence[str]) -> Grid:
 
 def copy_back_static(setting: Setting, names: Sequence[str]) -> Grid:
     """Run copy-back with static allocation on one channel: off, wise, blind."""
-    cases = {"basic": BASIC, "blind": COPY_BACK["blind"], "wise": COPY_BACK["wise"]}
-    return grid(setting, names, {k: {**ONE_CHANNEL, **static("s2"), **v} for k, v in cases.items()})
+    return grid(setting, names, copy_back_cases(static("s2")))
 
 
 def one_request(
