@@ -2,6 +2,7 @@
 
 import csv
 import gc
+import itertools
 import math
 import re
 import statistics
@@ -13,7 +14,20 @@ import pytest
 
 import floatgate as fg
 from floatgate import studies
-from floatgate.studies import agrawal, agrawal2008, commandline, drawing, page, study, workloads, yoo, yoo2013
+from floatgate.studies import (
+    agrawal,
+    agrawal2008,
+    commandline,
+    drawing,
+    hu,
+    page,
+    park2015,
+    reasons,
+    study,
+    workloads,
+    yoo,
+    yoo2013,
+)
 from test_package import blocks
 
 CLAIM = study.Claim("it is so", "Section 1")
@@ -86,6 +100,8 @@ def test_the_overview_has_the_rules_of_verdicts_and_workloads(root):
     text = " ".join((root / "docs" / "studies" / "index.md").read_text().split())
     assert study.RULES in text
     assert workloads.ABOUT in text
+    for name, variant in study.VARIANTS.items():
+        assert f"|{variant.short}|{name}|{variant.about}|" in text
 
 
 def test_readme_has_the_verdicts_of_the_least_reproduced_paper(root):
@@ -116,6 +132,76 @@ def test_missing_studies_and_files_are_errors(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(fg.OutputError, match="cannot"):
         studies.run("park2015", ["figure-3"], quick=True, jobs=1, out=tmp_path / "file")
+
+
+def test_a_study_runs_on_a_changed_device(tmp_path):
+    words = ["hu2011", "figure-19", "--quick", "--jobs", "1", "--out", str(tmp_path)]
+    assert studies.command(words) == 0
+    before = pq.read_table(tmp_path / "hu2011" / "figure-19.parquet")
+    assert studies.command([*words, "--set", "nand.program=400us", "--set", "gc.hard_threshold=2"]) == 0
+    after = pq.read_table(tmp_path / "hu2011" / "figure-19.parquet")
+    # Two programs of 200 us more, one after another.
+    assert after["command us"][0].as_py() > before["command us"][0].as_py() + 190
+    text = (tmp_path / "hu2011.html").read_text()
+    assert "floatgate study hu2011 figure-19 --quick --set nand.program=400us --set gc.hard_threshold=2" in text
+    with pytest.raises(fg.OptionError, match="`gc`: expected PATH=VALUE"):
+        studies.command([*words, "--set", "gc"])
+    with pytest.raises(fg.ConfigError, match="unknown key"):
+        studies.run("hu2011", ["figure-19"], quick=True, jobs=1, out=tmp_path, device={"gc.hard": 2})
+
+
+def test_runs_of_changed_devices_are_stored_by_their_digest(tmp_path):
+    setting = studies.Setting(requests=200, directory=tmp_path, jobs=1)
+    points = [{"device": "hu2011", "geometry.blocks": 64, "workload": setting.workload("MSN").trace}]
+    one = setting.rows(points)
+    changed = studies.Setting(requests=200, directory=tmp_path, jobs=1, device={"nand.read": "80us"})
+    other = changed.rows(points)
+    assert len(list((tmp_path / "runs").iterdir())) == 2
+    assert other[0]["requests.read.latency_us.mean"] > one[0]["requests.read.latency_us.mean"] + 50
+    # An option of the setting overrides that of the study.
+    same = studies.Setting(requests=200, directory=tmp_path, jobs=1, device={"geometry.blocks": 64})
+    assert same.rows([points[0] | {"geometry.blocks": 128}]) == one
+
+
+@pytest.mark.parametrize("name", list(study.VARIANTS))
+def test_variants_are_valid(name, tmp_path):
+    variant = study.VARIANTS[name]
+    standard = studies.Setting(requests=200, directory=tmp_path, jobs=1, seeds=(0, 1))
+    varied = standard.varied(name)
+    assert varied != standard
+    assert varied.seeds == (0,)
+    assert dict(varied.device) == variant.device
+    assert varied.changed("hu2011", hu.ONE_CHANNEL).logical_bytes >= workloads.LARGEST_FOOTPRINT
+    users = [known for known in commandline.STUDIES.values() if name in known.variants]
+    assert users
+    for known in users:
+        assert len({study.VARIANTS[each].short for each in known.variants}) == len(known.variants)
+
+
+def test_garbage_collection_first_shows_copy_back(tmp_path):
+    """SSDsim collects garbage before it serves requests, so that copy-back shows in response times."""
+    setting = studies.Setting(requests=60_000, directory=tmp_path, jobs=1)
+    calm = hu.copy_back(setting, ["MSN"])
+    first = hu.copy_back(setting.varied("gc-first"), ["MSN"])
+    assert calm.mean("all us", "wise", "basic") == pytest.approx(1.0, abs=0.05)
+    assert first.mean("all us", "wise", "basic") > 1.2
+
+
+def test_a_queue_of_five_gives_the_papers_order(tmp_path):
+    setting = studies.Setting(requests=20_000, directory=tmp_path, jobs=1).varied("queue-5")
+    found = hu.static_orders(setting, ["Syn1"])
+    ms = [found.of("all us", case, "Syn1") / 1000 for case in found.cases]
+    assert ms == pytest.approx([1057.5, 611.8, 592.9, 594.4, 577.5, 577.0], abs=0.1)
+
+
+def test_bimodal_sizes_have_the_mean_of_the_table():
+    made = workloads.generate("MSN", 60_000, sizes="bimodal")
+    reads = made.sectors[made.read] / 2
+    assert set(reads) == {8, 28}
+    # Four standard errors of a share of 8%.
+    assert (reads == 28).mean() == pytest.approx(0.08, abs=4 * math.sqrt(0.08 * 0.92 / len(reads)))
+    small = workloads.generate("Fin1", 60_000, sizes="bimodal").moments()
+    assert small["read_kib"] == pytest.approx(workloads.TABLE_1["Fin1"].read_kib, rel=0.1)
 
 
 def test_a_run_that_fails_fails_the_figure(tmp_path):
@@ -393,6 +479,27 @@ def test_scenarios_are_scaled_with_their_footprint(tmp_path):
     assert "size=10157m" in yoo.scenario(studies.Setting(footprint=2.0), "WIN7")
 
 
+def test_scenarios_can_write_each_address_once(tmp_path):
+    setting = studies.Setting(quick=True, jobs=1, directory=tmp_path).varied("written once")
+    trace = yoo.scenario(setting, "WIN7", yoo.Reading(depth=4))
+    assert "depth=4" in str(trace)
+    table = yoo.TABLE_4["WIN7"]
+    place = next((tmp_path / "workloads").glob("WIN7-once*"))
+    rows = [tuple(map(int, line.split())) for line in place.read_text().splitlines()]
+    writes = [(lba, sectors) for _, _, lba, sectors, is_read in rows if not is_read]
+    assert len(rows) == round(table.requests * yoo.QUICK)
+    spans = sorted(writes)
+    assert spans[0][0] == 0
+    assert all(a + length == b for (a, length), (b, _) in itertools.pairwise(spans)), "no gap, no overlap"
+    goes_on = sum(a + length == b for (a, length), (b, _) in itertools.pairwise(writes))
+    share = table.sequential / 100
+    assert goes_on / len(writes) == pytest.approx(share, abs=4 * math.sqrt(share * (1 - share) / len(writes)))
+    row = setting.rows([yoo.device() | {"workload": trace}])[0]
+    assert row["updates.covered"] == row["updates.uncovered"] == 0
+    # Other readings stay as they are.
+    assert "zoned" not in str(yoo.scenario(setting, "WIN7", yoo.Reading(hot=None)))
+
+
 def test_writes_to_kinds_of_log_blocks_are_columns(tmp_path):
     setting = studies.Setting(quick=True, jobs=1, directory=tmp_path)
     for scheme, kinds in ((yoo.fast(), ("sequential", "random")), (yoo.last(), ("sequential", "hot", "cold"))):
@@ -445,7 +552,11 @@ def test_a_markdown_page_has_verdicts_reasons_and_data():
     )  # fmt: skip
     known = study.Study("name", "Title", "Author, 2000", ["About."], [], reasons={"slow one": "slow"})
     entry = study.Entry("figure-1", "Figure 1", lambda: exhibit)
-    part = page.Part(entry, exhibit, {"twice the footprint": [study.Finding(each, "disagrees", "") for each in claims]})
+    repeat = study.Exhibit(
+        pa.table({"x": [2.0, None], "y": ["a, b", "c"]}), drawing.lines,
+        [study.Finding(each, "disagrees", "") for each in claims], "",
+    )  # fmt: skip
+    part = page.Part(entry, exhibit, {"twice the footprint": repeat})
     part.svg = "<svg>"
     report = page.Report(known, studies.Setting(), [part], "floatgate study name")
     files = page.markdown(report)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from floatgate._files import draft
-from floatgate.device import Device
 from floatgate.exceptions import TraceError
 from floatgate.running import run
 from floatgate.workload import Trace
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from floatgate.device import Device
     from floatgate.studies.study import Setting
 
 #: Blocks of a plane, and share of them that is kept free (Section 4.3).
@@ -182,7 +182,8 @@ def _found(name: str, traces: Path) -> Path | None:
 def baseline(setting: Setting, **options: Any) -> Device:  # noqa: ANN401 (parameters of a device)
     """Return the baseline device with other options."""
     point = device(setting)
-    return Device(point.pop("device")).with_options({k: v for k, v in point.items() if k != "precondition"} | options)
+    name = point.pop("device")
+    return setting.changed(name, {k: v for k, v in point.items() if k != "precondition"} | options)
 
 
 def queues(setting: Setting, name: str) -> dict[str, float]:

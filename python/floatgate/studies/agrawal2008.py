@@ -6,7 +6,6 @@ import textwrap
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from floatgate.device import Device
 from floatgate.living import lifetime
 from floatgate.studies import agrawal, drawing
 from floatgate.studies.agrawal import DATA_PAGES, NAMES, PACKAGES
@@ -1074,14 +1073,14 @@ def table_6(setting: Setting) -> Exhibit:
     striped = [
         float(by[f"{name}, writes of 256 KiB"]["write amplification"]) for name in ("stripes of 256 KiB", "baseline")
     ]
-    sizes = [Device("agrawal2008").with_options({"capacity": {"spare": share}}).logical_bytes for share in (0.15, 0.25)]
+    sizes = [setting.changed("agrawal2008", {"capacity": {"spare": share}}).logical_bytes for share in (0.15, 0.25)]
     findings = [
         holds(_TABLE_6[0], rmw > 0, f"{rmw:,} pages read for {count:,} writes of 4 KiB"),
         better(_TABLE_6[1], {"write amplification": (amplification[2], amplification[0])}),
         better(_TABLE_6[2], {"bytes": (float(sizes[1]), float(sizes[0]))}),
         better(_TABLE_6[3], {"reads": (times[0], times[1])}),
         better(_TABLE_6[4], {"reads": (times[0], times[2])}),
-        number(_TABLE_6[5], Device("agrawal2008").logical_bytes / 2**30, 27, neutral=0.0, unit=" GiB"),
+        number(_TABLE_6[5], setting.changed("agrawal2008", {}).logical_bytes / 2**30, 27, neutral=0.0, unit=" GiB"),
         better(
             _TABLE_6[6], {f"than of a {scope}": (pools[2], pools[index]) for index, scope in enumerate(_SCOPES[:2])}
         ),
@@ -1286,7 +1285,7 @@ def scaled_endurance(setting: Setting) -> Exhibit:
                     "geometry.channels": 1, "geometry.blocks": count, **agrawal.free(count), "nand.endurance": 1000,
                     "faults": {"wear_out": "limit"}, "gc.wear": wear,
                 }  # fmt: skip
-                device = Device("agrawal2008").with_options(options)
+                device = setting.changed("agrawal2008", options)
                 life = lifetime(device, words, until="first-expiry", endurance_scale=scale).runs[0]
                 row[f"{scale:g}"] = life.wear.blocks.stddev / life.wear.blocks.mean
             row["drive writes, last scale"] = life.written.drive_writes

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from floatgate._values import overrides
 from floatgate.exceptions import OptionError, OutputError
 from floatgate.studies import agrawal2008, hu2011, hu2013, page, park2015, workloads, yoo2013
 from floatgate.studies.study import Setting
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from floatgate.studies.study import Study
 
@@ -32,6 +34,7 @@ def run(
     *,
     out: str | os.PathLike[str] = "studies",
     quick: bool = False,
+    device: Mapping[str, Any] | None = None,
     traces: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
     markdown: str | os.PathLike[str] | None = None,
@@ -49,6 +52,8 @@ def run(
         A directory for the page, ``NAME.html``, the data of each figure, and the runs. Finished runs are reused.
     quick
         Do a small test run.
+    device
+        Options of the device by path, as in :meth:`floatgate.Device.with_options`. They override those of the study.
     traces
         A directory with real traces.
     jobs
@@ -74,13 +79,14 @@ def run(
     seeds = SEEDS[:1] if quick or traces is not None else SEEDS
     setting = Setting(
         requests=requests, seeds=seeds, traces=None if traces is None else Path(traces), directory=place, jobs=jobs,
-        quick=quick, progress=progress,
+        quick=quick, progress=progress, device=dict(device or {}),
     )  # fmt: skip
     parts = [page.Part(entry, entry.function(setting)) for entry in chosen]
     for variant in () if quick else study.variants:
         for part in parts:
-            part.repeats[variant] = part.entry.function(setting.varied(variant)).findings
+            part.repeats[variant] = part.entry.function(setting.varied(variant))
     words = ["floatgate", "study", name, *figures, *(["--quick"] if quick else [])]
+    words += [f"--set {option}" for option in overrides(setting.device)]
     words += [] if traces is None else ["--traces", str(traces)]
     report = page.Report(study, setting, parts, " ".join(words))
     _write(report, place, None if markdown is None else Path(markdown))
@@ -117,8 +123,8 @@ def command(arguments: Sequence[str]) -> int:
         return 0
     start = time.monotonic()
     report = run(
-        asked.name, asked.figures, out=asked.out, quick=asked.quick, traces=asked.traces, jobs=asked.jobs,
-        markdown=asked.markdown,
+        asked.name, asked.figures, out=asked.out, quick=asked.quick, device=_options(asked.set), traces=asked.traces,
+        jobs=asked.jobs, markdown=asked.markdown,
     )  # fmt: skip
     for part in report.parts:
         print(part.entry.title)
@@ -128,6 +134,20 @@ def command(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _options(words: Sequence[str]) -> dict[str, Any]:
+    """Return options of a device by path. A value is a number, a truth value or another value of JSON, or a text."""
+    options: dict[str, Any] = {}
+    for word in words:
+        path, sign, value = word.partition("=")
+        if not path or not sign:
+            raise OptionError(f"invalid --set `{word}`: expected PATH=VALUE, such as gc.hard_threshold=3")
+        try:
+            options[path] = json.loads(value)
+        except json.JSONDecodeError:
+            options[path] = value
+    return options
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="floatgate study", description="Reproduce a paper: write a page that compares its claims with runs."
@@ -135,6 +155,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("name", metavar="NAME", help="study, or LIST to list all studies and figures")
     parser.add_argument("figures", metavar="FIGURE", nargs="*", help="figures and tables, such as figure-14 [all]")
     parser.add_argument("--quick", action="store_true", help="do a small run, whose verdicts are not reliable")
+    parser.add_argument(
+        "--set", metavar="PATH=VALUE", action="append", default=[], help="change a device parameter, in all runs"
+    )
     parser.add_argument("--traces", metavar="DIR", help="replay real traces instead of generated workloads")
     parser.add_argument("--out", metavar="DIR", default="studies", help="directory for the page [studies]")
     parser.add_argument("--jobs", metavar="N", type=int, help="parallel runs [default: one per processor]")

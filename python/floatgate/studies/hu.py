@@ -6,7 +6,6 @@ import statistics
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from floatgate.device import Device
 from floatgate.running import run
 from floatgate.studies import drawing, workloads
 from floatgate.studies.study import Claim, Exhibit, better, number
@@ -24,6 +23,9 @@ if TYPE_CHECKING:
 FOUR_CHANNELS = {"geometry.channels": 4, "geometry.blocks": 64}
 ONE_CHANNEL = {"geometry.channels": 1, "geometry.blocks": 64}
 EIGHT_CHANNELS = {"geometry.channels": 8, "geometry.blocks": 64}
+
+#: SSDsim's process() serves reads before writes.
+SCHEDULER = {"scheduler": "reads-before-writes"}
 
 #: Aged: 90% of the pages are written and invalid, so that garbage collection starts soon. Non-aged: empty.
 AGED = "invalid=0.9"
@@ -189,7 +191,7 @@ def grid(
     points = [
         {
             "device": "hu2011",
-            "scheduler": setting.scheduler,
+            **SCHEDULER,
             "workload": setting.workload(name, seed).trace,
             "precondition": state,
             "prewrite": prewrite,
@@ -228,7 +230,7 @@ def curves(
     """Return the response time distribution of all requests by case: microseconds, and shares within them."""
     found = {}
     for label, options in cases.items():
-        device = Device("hu2011").with_options({"scheduler": setting.scheduler, **options})
+        device = setting.changed("hu2011", {**SCHEDULER, **options})
         workload = setting.workload(name).trace
         result = run(
             device, workload, precondition=AGED, prewrite="allocation", series=False, attribution=False, warn=False
@@ -336,7 +338,7 @@ def one_request(
 ) -> float:
     """Return the response time of a single request of `pages` pages on one chip, in microseconds."""
     chip = {"geometry.channels": 1, "geometry.chips": 1, "geometry.dies": dies, "geometry.planes": planes}
-    device = Device("hu2011").with_options({"scheduler": setting.scheduler, "geometry.blocks": 64, **chip, **options})
+    device = setting.changed("hu2011", {**SCHEDULER, "geometry.blocks": 64, **chip, **options})
     job = f"rw={operation} bs={2 * pages}k size={2 * pages}k number_ios=1"
     result = run(device, job, precondition="none", prewrite="allocation", series=False, attribution=False, warn=False)
     return float(result.summary["requests"]["all"]["latency_us"]["mean"])
@@ -373,12 +375,13 @@ def _for(concurrency: str, command: Mapping[str, Any]) -> dict[str, Any]:
 
 def channel_share(setting: Setting, concurrency: str) -> float:
     """Return the share of time in which interleaved two-plane writes to one chip fill its channel with data."""
-    device = Device("hu2011").with_options(
+    device = setting.changed(
+        "hu2011",
         {
-            "scheduler": setting.scheduler, "bus.transfer_spare": True,
+            **SCHEDULER, "bus.transfer_spare": True,
             "geometry.channels": 1, "geometry.chips": 1, "geometry.blocks": 512, **static("s6"),
             **_for(concurrency, {**MULTI_PLANE_WRITE["wise"], **INTERLEAVE}),
-        }
+        },
     )  # fmt: skip
     result = run(
         device, "rw=write bs=8k iodepth=16 size=16m", precondition="none", series=False, attribution=False, warn=False

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from floatgate.designing import design
-from floatgate.device import Device
 from floatgate.running import run
 from floatgate.studies import drawing, hu, hu2011, workloads
 from floatgate.studies.study import EQUAL, Claim, Exhibit, Study, better, equal, holds, number
@@ -553,10 +552,10 @@ def _sharing(setting: Setting, name: str, case: Mapping[str, Any]) -> float:
     """Return the share of pages read that follow another page of their request on their channel."""
     import pyarrow.compute as pc  # noqa: PLC0415 (half a second, and not always needed)
 
-    options = {"scheduler": setting.scheduler, **hu.FOUR_CHANNELS, **{k: v for k, v in case.items() if k != "prewrite"}}
+    options = {**hu.SCHEDULER, **hu.FOUR_CHANNELS, **{k: v for k, v in case.items() if k != "prewrite"}}
     trace = replace(setting, requests=min(_PLACED, setting.requests)).workload(name).trace
     result = run(
-        Device("hu2011").with_options(options), trace,
+        setting.changed("hu2011", options), trace,
         precondition=hu.AGED, prewrite=case["prewrite"], series=False, requests=True, warn=False,
     )  # fmt: skip
     # The first page that a request reads on a channel follows none of its own pages.

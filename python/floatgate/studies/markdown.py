@@ -16,10 +16,7 @@ if TYPE_CHECKING:
     from floatgate.studies.study import Finding, Study
 
 #: Signs of verdicts, which are distinguishable without color.
-SIGNS = {"agrees": "✓", "agrees in direction": "≈", "disagrees": "✗"}
-
-#: Headings of the columns of variants.
-_SHORT = dict(zip(VARIANTS, ("1/2", "2x", "b8", "b32", "fcfs", "1/2", "2x"), strict=True))
+SIGNS = {"agrees": "✓", "agrees in direction": "≈", "sign only": "±", "disagrees": "✗"}
 
 
 def pages(report: Report, workloads: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -104,7 +101,8 @@ def _counts(report: Report) -> str:
     """Return the number of claims by verdict, for the standard runs and each variant."""
     runs = {"standard": [finding for part in report.parts for finding in part.exhibit.findings]}
     for variant in _variants(report):
-        runs[f"{_SHORT[variant]}: {variant}"] = [finding for part in report.parts for finding in part.repeats[variant]]
+        found = [finding for part in report.parts for finding in part.repeats[variant].findings]
+        runs[f"{VARIANTS[variant].short}: {variant}"] = found
     rows = [
         [name, *(str(sum(finding.verdict == verdict for finding in findings)) for verdict in SIGNS)]
         for name, findings in runs.items()
@@ -147,7 +145,8 @@ def _anchor(reason: str) -> str:
 
 def _by_claim(part: Part) -> list[list[Finding]]:
     """Return the findings of each claim: the standard one, then those of the variants."""
-    return [list(findings) for findings in zip(part.exhibit.findings, *part.repeats.values(), strict=True)]
+    shown = (part.exhibit, *part.repeats.values())
+    return [list(findings) for findings in zip(*(each.findings for each in shown), strict=True)]
 
 
 def _is_explained(findings: Sequence[Finding]) -> bool:
@@ -162,7 +161,7 @@ def _verdicts(part: Part, reasons: Mapping[str, str]) -> str:
         why = reasons[claim.why] if _is_explained(findings) else ""
         signs = [SIGNS[each.verdict] for each in findings]
         rows.append([claim.text.removesuffix("."), claim.published, findings[0].short, *signs, why])
-    return _table(["Claim", "Paper", "Ours", "Verdict", *(_SHORT[name] for name in part.repeats), "Why"], rows)
+    return _table(["Claim", "Paper", "Ours", "Verdict", *(VARIANTS[name].short for name in part.repeats), "Why"], rows)
 
 
 def _claims_file(report: Report) -> str:

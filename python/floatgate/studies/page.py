@@ -38,11 +38,16 @@ details{margin:.5rem 0}.data{overflow-x:auto}
 
 @dataclass
 class Part:
-    """An exhibit with its results, and its findings in the variants."""
+    """An exhibit with its results, also in the variants."""
 
     entry: Entry
     exhibit: Exhibit
-    repeats: dict[str, list[Finding]] = field(default_factory=dict)
+    repeats: dict[str, Exhibit] = field(default_factory=dict)
+
+    @property
+    def repeated(self) -> dict[str, list[Finding]]:
+        """The findings in the variants."""
+        return {variant: exhibit.findings for variant, exhibit in self.repeats.items()}
 
     @cached_property
     def svg(self) -> str:
@@ -128,14 +133,12 @@ def _summary(report: Report) -> str:
     for part in report.parts:
         for index, finding in enumerate(part.exhibit.findings):
             link = f'<a href="#{part.entry.key}">{escape(part.entry.key)}</a>: {escape(finding.claim.text)}'
-            others = {variant: part.repeats[variant][index] for variant in variants}
+            others = {variant: part.repeated[variant][index] for variant in variants}
             rows.append([link, _verdict(finding), *map(_verdict, others.values()), needs(finding, others)])
     counts = ", ".join(f"{number} {verdict}" for verdict, number in report.counts().items())
     text = f"<p>Of {len(rows)} claims: {counts}.</p>\n"
     for variant in variants:
-        found: list[str] = [
-            part.repeats[variant][index].verdict for part in report.parts for index in range(len(part.exhibit.findings))
-        ]
+        found: list[str] = [finding.verdict for part in report.parts for finding in part.repeated[variant]]
         text += f"<p>{escape(variant).capitalize()}: "
         text += ", ".join(f"{found.count(verdict)} {verdict}" for verdict in SIGNS) + ".</p>\n"
     return f"{text}{_table(head, rows)}"

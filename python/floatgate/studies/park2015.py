@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from floatgate._files import scratch
-from floatgate.device import Device
 from floatgate.running import run
 from floatgate.studies import drawing
 from floatgate.studies.study import FOOTPRINTS, Claim, Exhibit, Study, better, equal, holds, number
@@ -229,12 +228,12 @@ _CASES_1 = {"one die": 32, "one channel": 8, "different channels": 1}
 
 
 @STUDY.exhibit("figure-1", "Figure 1: three reads of one die, of different channels and of different dies of a channel")
-def figure_1(setting: Setting) -> Exhibit:  # noqa: ARG001 (every exhibit has a setting)
+def figure_1(setting: Setting) -> Exhibit:
     """Read three pages at once at addresses that differ in one level."""
     import pyarrow as pa  # noqa: PLC0415
 
-    one = _at_once([0])
-    times = {name: _at_once([0, step, 2 * step]) for name, step in _CASES_1.items()}
+    one = _at_once(setting, [0])
+    times = {name: _at_once(setting, [0, step, 2 * step]) for name, step in _CASES_1.items()}
     rows = [{"three reads of": name, "us": us, "over one read": us / one} for name, us in times.items()]
     ratios = [times[name] / one for name in ("one die", "different channels", "one channel")]
     findings = [
@@ -257,13 +256,13 @@ def figure_1(setting: Setting) -> Exhibit:  # noqa: ARG001 (every exhibit has a 
     return Exhibit(pa.Table.from_pylist(rows), draw, findings, caption)
 
 
-def _at_once(pages: Sequence[int]) -> float:
+def _at_once(setting: Setting, pages: Sequence[int]) -> float:
     """Return the time to read some pages at once, in microseconds."""
     with scratch("floatgate-study-") as place:
         trace = Path(place, "reads.ascii")
         trace.write_text("".join(f"0 0 {8 * page} 8 1\n" for page in pages), encoding="ascii")
         result = run(
-            Device("park2015").with_options({"allocation": _SCHEMES["static"]}), Trace(trace, format="ssdsim"),
+            setting.changed("park2015", {"allocation": _SCHEMES["static"]}), Trace(trace, format="ssdsim"),
             precondition="none", prewrite="allocation", series=False, attribution=False, warn=False,
         )  # fmt: skip
     return float(result.summary["requests"]["all"]["latency_us"]["max"])

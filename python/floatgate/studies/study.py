@@ -11,6 +11,7 @@ from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from floatgate.device import Device
 from floatgate.exceptions import OptionError, OutputError, SimulationError
 from floatgate.studies import workloads
 from floatgate.sweeping import sweep
@@ -47,22 +48,50 @@ RULES = (
 #: A result of more words is not shown in tables.
 _SHORT = 4
 
-#: Variants for which each verdict is repeated. Each changes one parameter of the setting.
-VARIANTS: dict[str, dict[str, Any]] = {
-    "half the footprint": {"footprint": 0.5},
-    "twice the footprint": {"footprint": 2.0},
-    "batches of 8": {"batch": 8},
-    "batches of 32": {"batch": 32},
-    "first come, first served": {"scheduler": "fcfs"},
-    "half the blocks": {"footprint": 0.5},
-    "twice the blocks": {"footprint": 2.0},
-}
+
+@dataclass(frozen=True)
+class Variant:
+    """A named change of the setting."""
+
+    #: Heading of its column.
+    short: str
+    #: What it changes, for the pages.
+    about: str
+    #: Options of the device.
+    device: Mapping[str, Any] = field(default_factory=dict)
+    #: Other fields of the setting.
+    setting: Mapping[str, Any] = field(default_factory=dict)
+
+
+#: Variants by name. Studies repeat each verdict for some of them.
+VARIANTS: dict[str, Variant] = {
+    "half the footprint": Variant("1/2", "the workload uses half the addresses", setting={"footprint": 0.5}),
+    "twice the footprint": Variant("2x", "the workload uses twice the addresses", setting={"footprint": 2.0}),
+    "batches of 8": Variant("b8", "requests in batches of 8", setting={"batch": 8}),
+    "batches of 32": Variant("b32", "requests in batches of 32", setting={"batch": 32}),
+    "first come, first served": Variant(
+        "fcfs", "first come, first served, instead of reads before writes", {"scheduler": "fcfs"}
+    ),
+    "gc-first": Variant(
+        "gc", "garbage collection takes priority over host requests whenever it runs, as in SSDsim's process()",
+        {"gc.hard_threshold": 3},
+    ),
+    "queue-5": Variant("q5", "at most 5 outstanding requests, as SSDsim ships", {"host.queue_depth": 5}),
+    "buffer-128k": Variant("buf", "a write buffer of 128 KiB, as SSDsim ships", {"buffer.capacity": "128KiB"}),
+    "bimodal sizes": Variant("bi", "two sizes of reads, with the same mean", setting={"sizes": "bimodal"}),
+    "chips=1": Variant(
+        "c1", "one chip per channel, with four times the blocks", {"geometry.chips": 1, "geometry.blocks": 256}
+    ),
+    "half the blocks": Variant("1/2", "half the blocks of a plane", setting={"footprint": 0.5}),
+    "twice the blocks": Variant("2x", "twice the blocks of a plane", setting={"footprint": 2.0}),
+    "written once": Variant("once", "each address is written once", setting={"once": True}),
+}  # fmt: skip
 #: Variants that are possible for patterns of jobs.
 FOOTPRINTS = ("half the footprint", "twice the footprint")
 #: Variants that are possible for workloads of the size of the device.
 SIZES = ("half the blocks", "twice the blocks")
-#: Variants of other studies.
-STANDARD = tuple(each for each in VARIANTS if each not in SIZES)
+#: Variants of studies of traces.
+STANDARD = tuple(each for each in VARIANTS if each not in (*SIZES, "written once"))
 
 
 @dataclass(frozen=True)
@@ -225,8 +254,12 @@ class Setting:
         Factor for the footprint of generated workloads, or for the blocks of the device.
     batch
         Requests per batch of generated workloads; 1 for single requests.
-    scheduler
-        Option ``scheduler`` of the device.
+    sizes
+        Distribution of the sizes of generated reads, with the same mean: ``"geometric"`` or ``"bimodal"``.
+    once
+        True if scenarios of yoo2013 write each address once, instead of twice on average.
+    device
+        Options of the device by path, as in :meth:`floatgate.Device.with_options`. They override those of the study.
     seeds
         Random sequences of generated workloads. Figures show means over them, and their range.
     traces
@@ -244,7 +277,9 @@ class Setting:
     requests: int = workloads.REQUESTS
     footprint: float = 1.0
     batch: int = 1
-    scheduler: str = "reads-before-writes"
+    sizes: workloads.Sizes = "geometric"
+    once: bool = False
+    device: Mapping[str, Any] = field(default_factory=dict, hash=False)
     seeds: tuple[int, ...] = (0,)
     traces: Path | None = None
     directory: Path | None = None
@@ -265,13 +300,22 @@ class Setting:
 
     def varied(self, name: str) -> Setting:
         """Return the setting of a variant, one of :data:`VARIANTS`, with one seed."""
-        return replace(self, seeds=self.seeds[:1], **VARIANTS[name])
+        variant = VARIANTS[name]
+        return replace(self, seeds=self.seeds[:1], device={**self.device, **variant.device}, **variant.setting)
+
+    def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return options of a device, or a point, with the options of the setting."""
+        return {path: value for path, value in options.items() if path not in self.device} | dict(self.device)
+
+    def changed(self, device: str, options: Mapping[str, Any]) -> Device:
+        """Return a device of the study with its options, and with those of the setting."""
+        return Device(device).with_options(self.options(options))
 
     def workload(self, name: str, seed: int = 0) -> workloads.Made:
         """Return a workload of the papers."""
         return workloads.workload(
             name, self._place / "workloads", requests=self.requests, footprint=self.footprint, batch=self.batch,
-            seed=seed, traces=self.traces,
+            sizes=self.sizes, seed=seed, traces=self.traces,
         )  # fmt: skip
 
     def rows(self, points: Iterable[Mapping[str, Any]], **options: Any) -> list[dict[str, Any]]:  # noqa: ANN401
@@ -288,7 +332,7 @@ class Setting:
         rows: list[dict[str, Any]] = [{} for _ in points]
         for prewrite in dict.fromkeys(point.get("prewrite", "none") for point in points):
             indices = [index for index, point in enumerate(points) if point.get("prewrite", "none") == prewrite]
-            space = [_plain(points[index]) for index in indices]
+            space = [self.options(_plain(points[index])) for index in indices]
             table = sweep(
                 space, prewrite=prewrite, store=self._place / "runs", n_jobs=self.jobs, progress=self.progress,
                 **{"attribution": False, **options},

@@ -157,6 +157,7 @@ def workload(
     requests: int,
     footprint: float = 1.0,
     batch: int = 1,
+    sizes: Sizes = "geometric",
     seed: int = 0,
     traces: Path | None = None,
 ) -> Made:
@@ -174,6 +175,8 @@ def workload(
         Factor for the size of the area, which is at most :data:`LARGEST_FOOTPRINT`.
     batch
         Requests per batch, :data:`BATCH_GAP_US` apart; 1 for single requests. The mean interval is the same.
+    sizes
+        Distribution of the sizes. That of writes is always geometric. Table 6 has a size for each workload.
     seed
         Number of the random sequence. Each gives other requests with the same moments.
     traces
@@ -189,11 +192,12 @@ def workload(
         reading = {"format": None, **FILES[name][1]} if _is_ssdsim(found) else {}
         trace = Trace(found, fit="wrap", limit=requests, name=name, **reading)  # type: ignore[arg-type]
         return Made(trace, f"the trace {found.name}, at most the first {requests} requests", real=True)
-    place = directory / f"{name}-{requests}-{footprint:g}-{batch}-{seed}-{_digest()}.ascii"
+    kind = "" if sizes == "geometric" else f"-{sizes}"
+    place = directory / f"{name}-{requests}-{footprint:g}-{batch}{kind}-{seed}-{_digest()}.ascii"
     if not place.is_file():
         directory.mkdir(parents=True, exist_ok=True)
         with draft(place) as partial:
-            _write(partial, generate(name, requests, footprint, batch, seed))
+            _write(partial, generate(name, requests, footprint, batch, seed, sizes=sizes))
     return Made(Trace(place, format="ssdsim", name=name), "generated", real=False)
 
 
@@ -270,6 +274,8 @@ def generate(
     mean = np.where(read, moments.read_kib, moments.write_kib)
     whole = random.random(requests) < (moments.multiples or 0.0)
     sectors = np.where(whole, _multiples(mean, random), _others(mean, random, moments.multiples is not None))
+    if sizes == "bimodal":
+        sectors = np.where(read, _two_sizes(mean, random), sectors)
     sectors = np.minimum(sectors, LARGEST // _SECTOR)
     return Requests(arrival, read, _places(sectors, read, size, random), sectors)
 
@@ -297,6 +303,15 @@ def _others(mean_kib: NDArray[np.float64], random: np.random.Generator, apart: b
     sectors = random.geometric(1 / np.maximum(1.0, mean_kib * 2)).astype(np.int64)
     step = np.where(random.random(len(sectors)) < 0.5, 1, -1)
     return np.where(apart & (sectors % 8 == 0), sectors + step, sectors)
+
+
+def _two_sizes(mean_kib: NDArray[np.float64], random: np.random.Generator) -> NDArray[np.int64]:
+    """Draw one of two sizes with the given mean: the next lower multiple of 4 KiB, or 2 KiB, and 20 KiB more."""
+    import numpy as np  # noqa: PLC0415
+
+    small = np.maximum(2, mean_kib // 4 * 4)
+    is_large = random.random(len(mean_kib)) < (mean_kib - small) / _LARGER_KIB
+    return (2 * (small + np.where(is_large, _LARGER_KIB, 0))).astype(np.int64)
 
 
 def _places(

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import csv
 import lzma
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from floatgate._files import draft
 from floatgate.exceptions import TraceError
 from floatgate.workload import Trace
 
@@ -101,14 +102,20 @@ class Reading:
     large: int | None = None
     depth: int = 1
     rewrites: float = REWRITES
+    #: True if each address is written once, which no job can describe.
+    once: bool = False
 
 
 STANDARD = Reading()
 
 
-def scenario(setting: Setting, name: str, reading: Reading = STANDARD) -> str:
-    """Return a scenario of Table IV as a job: one request at a time, as an IDE disk has them."""
+def scenario(setting: Setting, name: str, reading: Reading = STANDARD) -> str | Trace:
+    """Return a scenario of Table IV: one request at a time, as an IDE disk has them."""
     row = TABLE_4[name]
+    if setting.once and reading == replace(STANDARD, depth=reading.depth):
+        reading = replace(reading, once=True)
+    if reading.once:
+        return _once(setting, row, reading.depth)
     scale = QUICK if setting.quick else 1.0
     mib = max(8, round(row.write_gb * 1e9 / 2**20 / reading.rewrites * setting.footprint * scale))
     sizes = {kind: row.sizes(kind) for kind in ("read", "write")}
@@ -124,6 +131,45 @@ def scenario(setting: Setting, name: str, reading: Reading = STANDARD) -> str:
         f"percentage_random={100 - row.sequential:.0f} blockalign=4k norandommap=1{where} size={mib}m "
         f"io_size=100000% iodepth={reading.depth} number_ios={max(20, number)}"
     )
+
+
+def _once(setting: Setting, row: Scenario, depth: int) -> Trace:
+    """Return a scenario that writes each address once. Runs of sequential writes have random places."""
+    place = setting.directory_of("workloads") / f"{row.name}-once{'-quick' if setting.quick else ''}.ascii"
+    if not place.is_file():
+        with draft(place) as partial, partial.open("w", encoding="ascii") as file:
+            file.writelines(_lines_once(row, max(20, round(row.requests * (QUICK if setting.quick else 1.0)))))
+    return Trace(place, format="ssdsim", fit="wrap", replay=f"depth={depth}", name=row.name)
+
+
+def _lines_once(row: Scenario, requests: int) -> Iterator[str]:
+    import numpy as np  # noqa: PLC0415 (not needed to list studies)
+
+    drawn = np.random.default_rng([2013, *row.name.encode()])
+    is_read = drawn.random(requests) < row.reads / 100
+    writes = int((~is_read).sum())
+    sizes = row.sizes("write")
+    sectors = 2 * drawn.choice(list(sizes), writes, p=np.array(list(sizes.values())) / 100)
+    # A run starts with a write that does not continue the previous one.
+    run = np.cumsum(drawn.random(writes) >= row.sequential / 100)
+    lengths = np.bincount(run, weights=sectors).astype(np.int64)
+    order = drawn.permutation(len(lengths))
+    starts = np.empty_like(lengths)
+    starts[order] = np.cumsum(lengths[order]) - lengths[order]
+    before = np.cumsum(sectors) - sectors
+    first = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    lba = starts[run] + before - first[run]
+    sizes = row.sizes("read")
+    amounts = 2 * drawn.choice(list(sizes), requests, p=np.array(list(sizes.values())) / 100)
+    done = 0
+    for index in range(requests):
+        if is_read[index]:
+            # Data that was written before.
+            at, amount = lba[int(drawn.integers(max(1, done)))] if writes else 0, amounts[index]
+        else:
+            at, amount = lba[done], sectors[done]
+            done += 1
+        yield f"{index} 0 {at} {amount} {int(is_read[index])}\n"
 
 
 def iozone(setting: Setting, depth: int = 1) -> str:

@@ -8,7 +8,6 @@ import random
 import statistics
 from typing import TYPE_CHECKING, Any
 
-from floatgate.device import Device
 from floatgate.running import run
 from floatgate.studies import drawing, yoo
 from floatgate.studies.study import FOOTPRINTS, Claim, Exhibit, Study, better, equal, holds, number
@@ -86,7 +85,7 @@ STUDY = Study(
         "Live measurements are in vssim.md (make study-yoo2013).",
     ],
     [],
-    variants=FOOTPRINTS,
+    variants=(*FOOTPRINTS, "written once"),
 )
 
 
@@ -284,7 +283,7 @@ def table_5(setting: Setting) -> Exhibit:
     times: dict[str, list[float]] = {}
     for kind, before in (("write", "none"), ("read", "rw=write bs=128k size=128m")):
         result = run(
-            Device("x25m").with_options({"nand.program": "1100us"}),
+            setting.changed("x25m", {"nand.program": "1100us"}),
             f"rw={kind} bs=128k size=128m io_size=100000% iodepth=1 number_ios={_RECORD * records}",
             precondition=before, requests=True, series=False, attribution=False, warn=False,
         )  # fmt: skip
@@ -679,7 +678,7 @@ def figure_11(setting: Setting) -> Exhibit:
             options = PLANES_FIRST if how == "planes first" else yoo.IN_TURN
             is_random = name == "random"
             result = run(
-                Device(f"vssim-{letter}").with_options(options),
+                setting.changed(f"vssim-{letter}", options),
                 jobs[name],
                 precondition=yoo.written(setting) if is_random else "none",
                 series=False, warn=False,
@@ -932,6 +931,7 @@ _OPEN: dict[str, tuple[Reading, dict[str, Any], dict[str, Any], str]] = {
     "writes of 64 KiB": (Reading(large=64), {}, {}, "none"),
     "writes of 4 KiB": (Reading(large=4), {}, {}, "none"),
     "written 4 times": (Reading(rewrites=4.0), {}, {}, "none"),
+    "written once": (Reading(once=True), {}, {}, "none"),
     "depth 4": (Reading(depth=4), {}, {}, "none"),
     "after the last": (yoo.STANDARD, {"sequential": "after-last"}, {"sequential": "after-last"}, "none"),
     "all log blocks": (yoo.STANDARD, {"reclaim": "all"}, {"reclaim": "all"}, "none"),
