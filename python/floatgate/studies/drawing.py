@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -158,8 +159,28 @@ def _draw_lines(ax: Axes, panel: Lines) -> None:
     _finish(ax, panel.title, len(panel.series))
 
 
-def svg(figure: Figure) -> str:
+def stacked(diagrams: Sequence[str]) -> str:
+    """Return timing diagrams one below another as an SVG element. They have the same style."""
+    sizes = [
+        tuple(map(float, re.findall(r'(?:width|height)="([\d.]+)"', each[: each.index(">")]))) for each in diagrams
+    ]
+    width, height = max(size[0] for size in sizes), sum(size[1] for size in sizes)
+    head = re.sub(r'(viewBox=)"[^"]*"', rf'\1"0 0 {width:g} {height:g}"', diagrams[0][: diagrams[0].index(">") + 1])
+    head = re.sub(r' aria-labelledby="[^"]*"', "", head)
+    head = re.sub(r'(?<= width=)"[^"]*"', f'"{width:g}"', head)
+    head = re.sub(r'(?<= height=)"[^"]*"', f'"{height:g}"', head)
+    parts, top = [], 0.0
+    for diagram, size in zip(diagrams, sizes, strict=True):
+        content = diagram[diagram.index(">") + 1 : diagram.rindex("</svg>")]
+        parts.append(f'<g transform="translate(0 {top:g})">{content}</g>\n')
+        top += size[1]
+    return f"{head}\n{''.join(parts)}</svg>\n"
+
+
+def svg(figure: Figure | str) -> str:
     """Return a figure as an SVG element for a page."""
+    if isinstance(figure, str):
+        return figure
     file = io.StringIO()
     with _style():
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})

@@ -217,8 +217,8 @@ class Exhibit:
     """A reproduced figure or table of a paper: our data, the drawing, and the findings for its claims."""
 
     data: pa.Table
-    #: Not printed, because its text has an address that differs from run to run.
-    draw: Callable[[], Figure] = field(repr=False)
+    #: Returns a figure or an SVG element. Not printed, because its text has an address that differs from run to run.
+    draw: Callable[[], Figure | str] = field(repr=False)
     findings: list[Finding]
     #: Description of the content, and how to read it.
     caption: str
