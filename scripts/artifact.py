@@ -27,7 +27,7 @@ NEEDS_TRACES = "agrawal2008"
 LIVE = "docs/studies/vssim.md"
 #: The line that a study prints at its end, and lines with verdicts before it.
 ENDED = re.compile(r"^.*?(\w+)\.html, in (\d+) s$")
-VERDICT = re.compile(r"^  (agrees in direction|agrees|disagrees): ")
+VERDICT = re.compile(r"^  (agrees in direction|agrees|sign only|disagrees): ")
 
 
 @dataclasses.dataclass

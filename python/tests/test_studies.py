@@ -106,10 +106,10 @@ def test_the_overview_has_the_rules_of_verdicts_and_workloads(root):
 
 def test_readme_has_the_verdicts_of_the_least_reproduced_paper(root):
     text = (root / "docs" / "studies" / "hu2013.md").read_text()
-    counts = [int(each) for each in re.search(r"^\|standard\|(\d+)\|(\d+)\|(\d+)\|$", text, re.MULTILINE).groups()]
+    counts = [int(each) for each in re.search(r"^\|standard((?:\|\d+){4})\|$", text, re.MULTILINE)[1][1:].split("|")]
     readme = " ".join((root / "README.md").read_text().split())
     assert f"of {sum(counts)} claims of [Hu et al. 2013](docs/studies/hu2013.md), " in readme
-    assert "{} agree, {} agree in direction and {} do not".format(*counts) in readme
+    assert "{} agree, {} agree in direction, {} only in sign, and {} do not".format(*counts) in readme
 
 
 def test_list_has_all_figures(capsys):
@@ -315,29 +315,36 @@ def test_equal_follows_its_rule():
     assert study.equal(CLAIM, {"a": (1.0, 1.01), "b": (1.0, 0.99)}).verdict == "agrees"
     assert study.equal(CLAIM, {"a": (1.0, 1.1), "b": (1.0, 0.91)}).verdict == "agrees in direction"
     assert study.equal(CLAIM, {"a": (1.0, 1.1)}).verdict == "disagrees"
-    tolerant = study.Claim("it is nearly so (within 20%)", "Section 1")
-    assert study.equal(tolerant, {"a": (1.0, 1.1)}, within=0.2).verdict == "agrees"
-    with pytest.raises(ValueError, match=r"must state its tolerance: \(within 20%\)"):
-        study.equal(CLAIM, {"a": (1.0, 1.1)}, within=0.2)
+    tolerant = study.equal(CLAIM, {"a": (1.0, 1.1)}, within=0.2)
+    assert (tolerant.verdict, tolerant.rule) == ("agrees", "within 20%")
+    assert study.equal(CLAIM, {"a": (1.0, 1.01)}).rule == ""
+
+
+def test_a_claim_that_can_be_nearly_true_needs_a_rule():
+    with pytest.raises(ValueError, match="the claim 'it is so' needs its rule"):
+        study.holds(CLAIM, False, "0.9", nearly=True)
+    assert study.holds(CLAIM, False, "0.9", nearly=True, rule="over 1").rule == "over 1"
 
 
 def test_number_follows_its_rule():
     assert study.number(CLAIM, 1.54, 1.5).verdict == "agrees"
     assert study.number(CLAIM, 1.6, 1.5).verdict == "agrees in direction", "a fifth more than the effect"
-    assert study.number(CLAIM, 1.158, 1.054).verdict == "agrees in direction", "15.8% is not 5.4%"
+    assert study.number(CLAIM, 1.158, 1.054).verdict == "sign only", "15.8% is three times 5.4%"
+    assert study.number(CLAIM, 1.10, 1.054).verdict == "agrees in direction", "10% is less than twice 5.4%"
     assert study.number(CLAIM, 1.158, 1.054, unit="x").ours == "1.16x (paper 1.054x, effect +193%)"
-    assert study.number(CLAIM, 15.8, 5.4, neutral=0.0, unit=" %").verdict == "agrees in direction"
+    assert study.number(CLAIM, 15.8, 5.4, neutral=0.0, unit=" %").verdict == "sign only"
     assert study.number(CLAIM, 0.46, 0.5).verdict == "agrees"
     assert study.number(CLAIM, 0.54, 0.5).verdict == "agrees"
     assert study.number(CLAIM, 0.44, 0.5).verdict == "agrees in direction"
     assert study.number(CLAIM, 1.015, 1.0).verdict == "agrees", "no effect, within 2%"
     assert study.number(CLAIM, 1.05, 1.0).verdict == "disagrees"
-    assert study.number(CLAIM, 3.0, 1.5).verdict == "agrees in direction"
+    assert study.number(CLAIM, 3.0, 1.5).verdict == "sign only"
     assert study.number(CLAIM, 0.9, 1.5).verdict == "disagrees"
     assert study.number(CLAIM, 1.0, 1.5).verdict == "disagrees"
     assert study.number(CLAIM, 5.0, 10.0, neutral=0.0).verdict == "agrees in direction"
     assert study.number(CLAIM, 1.15, 17.8).verdict == "disagrees", "a hundredth of the effect"
-    assert study.number(CLAIM, 2.8, 17.8).verdict == "agrees in direction"
+    assert study.number(CLAIM, 4.9, 10.0, neutral=0.0).verdict == "sign only"
+    assert study.number(CLAIM, 2.8, 17.8).verdict == "sign only"
     assert study.number(CLAIM, 12.0, 2.0).verdict == "disagrees", "eleven times the effect"
     assert study.number(CLAIM, 1.005, 1.04).verdict == "disagrees", "less than a hundredth"
 
@@ -347,11 +354,12 @@ def test_the_needs_of_a_claim_follow_from_its_verdicts():
         first, *others = (study.Finding(CLAIM, verdict, "") for verdict in verdicts)
         return page.needs(first, dict(zip(("half", "twice", "batches"), others, strict=False)))
 
-    yes, nearly, no = "agrees", "agrees in direction", "disagrees"
+    yes, nearly, sign, no = "agrees", "agrees in direction", "sign only", "disagrees"
     assert needs(yes) == "-"
     assert needs(yes, yes, yes) == "nothing"
     assert needs(no, no, no) == "met nowhere"
-    assert needs(no, nearly, no) == "in direction only"
+    assert needs(no, nearly, sign) == "in direction only"
+    assert needs(no, sign, no) == "sign only"
     assert needs(no, no, no, yes) == "agrees with batches"
     assert needs(yes, yes, yes, no) == "not with batches"
 
@@ -396,7 +404,9 @@ def test_a_four_page_write_matches_both_interpretations(tmp_path):
 
 def test_verdicts_are_counted(written):
     text = (written / "park2015.html").read_text()
-    found = re.search(r"Of (\d+) claims: (\d+) agrees, (\d+) agrees in direction, (\d+) disagrees", text)
+    found = re.search(
+        r"Of (\d+) claims: (\d+) agrees, (\d+) agrees in direction, (\d+) sign only, (\d+) disagrees", text
+    )
     total, *parts = map(int, found.groups())
     assert total == sum(parts) == 21
 
@@ -548,7 +558,11 @@ def test_a_markdown_page_has_verdicts_reasons_and_data():
     claims = [study.Claim("a < b | c.", "Section 1", "2x", "because"), study.Claim("d.", "Section 2", why="slow")]
     exhibit = study.Exhibit(
         pa.table({"x": [1.23456, None], "y": ["a, b", "c"]}), drawing.lines,
-        [study.number(claims[0], 1.5, 2.0, unit="x"), study.holds(claims[1], True, "a text of many words")], "Caption.",
+        [
+            study.number(claims[0], 1.5, 2.0, unit="x"),
+            study.holds(claims[1], True, "a text of many words", rule="within 5%"),
+        ],
+        "Caption.",
     )  # fmt: skip
     known = study.Study("name", "Title", "Author, 2000", ["About."], [], reasons={"slow one": "slow"})
     entry = study.Entry("figure-1", "Figure 1", lambda: exhibit)
@@ -565,12 +579,12 @@ def test_a_markdown_page_has_verdicts_reasons_and_data():
     text = files["name.md"]
     assert "|Claim|Paper|Ours|Verdict|2x|Why|" in text
     assert "|a &lt; b \\| c|2x|1.5x|≈|✗|[1](#reasons)|" in text
-    assert "|d||||✗|[slow-one](#why-slow-one)|".replace("||||", "|||✓|") in text
-    assert "|2x: twice the footprint|0|0|2|" in text
-    assert "1. because" in text
+    assert "|d|||✓ (within 5%)|✗|[slow-one](#why-slow-one)|" in text
+    assert "|2x: twice the footprint|0|0|0|2|" in text
+    assert "1. because of 1.23 and 2" in text
     assert '- <a id="why-slow-one"></a>**slow-one**: slow' in text
     assert (
-        'figure-1,a < b | c.,Section 1,2x,"1.5x (paper 2x, effect -50%)",agrees in direction'
+        'figure-1,a < b | c.,Section 1,2x,"1.5x (paper 2x, effect -50%)",agrees in direction,,'
         in files["name/claims.csv"]
     )
 

@@ -502,9 +502,21 @@ def page_size(setting: Setting) -> Exhibit:
         ratio, kept = large["latency ms"] / small["latency ms"], large["served IOPS"] / rate
         text = f"{kept:.0%} are served, and packages are busy for {large['busy']:.0%} of the time"
         findings += [
-            holds(claims[0], large["latency ms"] > 20, f"{large['latency ms']:.3g} ms", nearly=large["latency ms"] > 2),
-            holds(claims[1], ratio > 100, f"{ratio:.3g} times", nearly=ratio > 10),
-            holds(claims[2], kept > 0.95 and large["busy"] > 0.7, text, nearly=kept > 0.95),
+            holds(
+                claims[0],
+                large["latency ms"] > 20,
+                f"{large['latency ms']:.3g} ms",
+                nearly=large["latency ms"] > 2,
+                rule="over 20 ms, ≈ over 2 ms",
+            ),
+            holds(claims[1], ratio > 100, f"{ratio:.3g} times", nearly=ratio > 10, rule="over 100x, ≈ over 10x"),
+            holds(
+                claims[2],
+                kept > 0.95 and large["busy"] > 0.7,
+                text,
+                nearly=kept > 0.95,
+                rule="over 95% served, and ✓ over 70% busy",
+            ),
             number(claims[3], small["latency ms"] * 1000, 200, neutral=0.0, unit=" us"),
         ]
     least = {
@@ -545,7 +557,7 @@ _CASES_6: dict[str, dict[str, Any]] = {
 }
 _FIGURE_6 = (
     Claim("IOzone and Postmark have a higher throughput with interleaving.", "Section 4.3, Figure 6(a)"),
-    Claim("TPC-C and Exchange do not benefit from interleaving (within 10%).", "Section 4.3, Figure 6(a)"),
+    Claim("TPC-C and Exchange do not benefit from interleaving.", "Section 4.3, Figure 6(a)"),
     Claim("The queues of TPC-C and Exchange are very close to zero.", "Section 4.3, Figure 6(b)"),
     Claim("Large sequential requests of IOzone and Postmark queue.", "Section 4.3, Figure 6(b)"),
 )
@@ -670,8 +682,14 @@ def table_4(setting: Setting) -> Exhibit:
         for gang, paper, why in _TABLE_4
     ]  # fmt: skip
     findings += [
-        holds(_BALANCED, balance < EVEN, f"{balance - 1:.1%} more", nearly=balance < 2 * EVEN - 1),
-        holds(_ENOUGH, share > 0.98, f"{share:.0%} of the requests are served in time"),
+        holds(
+            _BALANCED,
+            balance < EVEN,
+            f"{balance - 1:.1%} more",
+            nearly=balance < 2 * EVEN - 1,
+            rule=f"below {EVEN - 1:.0%}, ≈ below {2 * (EVEN - 1):.0%}",
+        ),
+        holds(_ENOUGH, share > 0.98, f"{share:.0%} of the requests are served in time", rule="over 98%"),
         equal(_INVERSE, printed, within=0.002),
     ]
     caption = (
@@ -747,7 +765,13 @@ def figure_7(setting: Setting) -> Exhibit:
         claims = [claim if how == "synchronous" else _in_turn(claim) for claim in _FIGURE_7]
         findings += [
             better(claims[0], pairs),
-            holds(claims[1], span > LATE, text, nearly=span > 1 + (LATE - 1) / 5),
+            holds(
+                claims[1],
+                span > LATE,
+                text,
+                nearly=span > 1 + (LATE - 1) / 5,
+                rule=f"over {LATE - 1:.0%}, ≈ over {(LATE - 1) / 5:.0%}",
+            ),
         ]
     caption = (
         "Mean latency relative to the baseline. Pages and mapping units of a synchronous gang grow with its packages, "
@@ -872,6 +896,7 @@ def table_5(setting: Setting) -> Exhibit:
             _TABLE_5[5],
             abs(back / across - 1) < 0.01,
             f"{back:.1f} and {across:.1f} pages; {_valid(9.65, 425 + 11.2):.1f} with 105.6 us",
+            rule="within 1%",
         ),
         number(_TABLE_5[6], float(iozone["victims per package"]), 101_170, neutral=0.0),
         number(_TABLE_5[7], float(postmark["victims per package"]), 2693, neutral=0.0),
@@ -1201,7 +1226,7 @@ def _classes(remaining: Any) -> list[int]:  # noqa: ANN401 (a part of a lifetime
 def _count(claim: Claim, ours: float, printed: int) -> Finding:
     """Check a number of blocks, which may be 0. A hundredth of a percent of the blocks of a package is no block."""
     if printed == 0:
-        return holds(claim, ours < 2, f"{ours:.4g} (paper 0)")
+        return holds(claim, ours < 2, f"{ours:.4g} (paper 0)", rule="below 2")
     return number(claim, ours, printed, neutral=0.0)
 
 

@@ -204,7 +204,7 @@ _MPW = Claim(
     why=hu.WHY["multi-plane"],
 )
 _MPW_ERASES = Claim("Insight 2: they cost erases.", "Section 4.1.2, Figure 10 (a)")
-_MPW_WISE = Claim("Insight 2: wise multi-plane writes change little (within 5%).", "Section 4.1.2, Figure 10 (a)")
+_MPW_WISE = Claim("Insight 2: wise multi-plane writes change little.", "Section 4.1.2, Figure 10 (a)")
 _MPW_PAGES = {
     name: Claim(
         f"Under {name}, blind multi-plane writes waste {more:.0%} more pages.",
@@ -296,6 +296,7 @@ def figure_11(setting: Setting) -> Exhibit:
             min(large) > max(small) and max(small) < 1.03,
             ", ".join(f"{name} {value:.2f}" for name, value in most.items()),
             nearly=statistics.mean(large) > statistics.mean(small) * (1 + EQUAL),
+            rule=hu2011.MPR_RULE,
         ),
     ]
 
@@ -308,7 +309,7 @@ def figure_11(setting: Setting) -> Exhibit:
 
 
 _INTERLEAVE = Claim("Insight 4: interleaving is faster.", "Section 4.1.3, Figure 12", why=hu.WHY["late page"])
-_INTERLEAVE_ERASES = Claim("Insight 4: erases stay the same (within 2%).", "Section 4.1.3")
+_INTERLEAVE_ERASES = Claim("Insight 4: erases stay the same.", "Section 4.1.3")
 
 
 @STUDY.exhibit("figure-12", "Figure 12: interleave")
@@ -348,7 +349,7 @@ _COMBINED = (
         "Section 4.1.4, Figure 13 (a)",
         why=hu.WHY["late page"],
     ),
-    Claim("Approach 2 costs no erases (within 2%).", "Section 4.1.4, Figure 13 (a)", why=hu.WHY["sooner"]),
+    Claim("Approach 2 costs no erases.", "Section 4.1.4, Figure 13 (a)", why=hu.WHY["sooner"]),
 )
 
 
@@ -416,7 +417,7 @@ _OVERALL = Claim(
     "Dynamic allocation is faster overall under Ex, Fin1 and Rad.", "Section 4.2.2, Figure 15", why=hu.WHY["allocation"]
 )
 _LITTLE = Claim(
-    "Insight 7: dynamic: four levels hardly gain (within 5%), except under Ex.",
+    "Insight 7: dynamic: four levels hardly gain, except under Ex.",
     "Section 4.2.3, Figure 15",
     why=hu.WHY["four levels"],
 )
@@ -462,6 +463,7 @@ def figure_15(setting: Setting) -> Exhibit:
             min(static.values()) > 1.05,
             ", ".join(f"{name} {value:.2f}x" for name, value in static.items()),
             nearly=statistics.geometric_mean(static.values()) > 1 + EQUAL,
+            rule="each, ≈ by the mean",
         ),
     ]
 
@@ -607,7 +609,7 @@ _DYNAMIC = (
 _STATIC = (
     Claim("Static: S1, with the chip first, is the slowest.", "Section 4.3.2, Figure 18"),
     Claim(
-        "Static: all other orders are almost equal under the real workloads (within 5%).",
+        "Static: all other orders are almost equal under the real workloads.",
         "Section 4.3.2, Figure 18",
         why=hu.WHY["planes first"],
     ),
@@ -691,6 +693,7 @@ def section_5(setting: Setting) -> Exhibit:
             full.options[0].chips == 2,
             f"{option.chips} chips for 94%, {full.options[0].chips} for a full channel",
             nearly=option.chips == 2,
+            rule="for a full channel, ≈ for 94%",
         ),
         number(_SECTION_5[8], per_channel, 17, neutral=0.0, unit=" pins"),
         number(_SECTION_5[9], 4 * per_channel, 68, neutral=0.0, unit=" pins"),

@@ -77,7 +77,7 @@ def _page(report: Report, *, has_workloads: bool) -> str:
         )
     blocks += [
         "## Verdicts",
-        "✓ agrees, ≈ in direction, ✗ disagrees ([rules](index.md#verdicts)).",
+        "✓ agrees, ≈ in direction, ± sign only, ✗ disagrees ([rules](index.md#verdicts)).",
         _counts(report),
         f"[Data]({study.name}/claims.csv)",
     ]
@@ -160,19 +160,21 @@ def _verdicts(part: Part, reasons: Mapping[str, str]) -> str:
         claim = findings[0].claim
         why = reasons[claim.why] if _is_explained(findings) else ""
         signs = [SIGNS[each.verdict] for each in findings]
+        if findings[0].rule:
+            signs[0] += f" ({findings[0].rule})"
         rows.append([claim.text.removesuffix("."), claim.published, findings[0].short, *signs, why])
     return _table(["Claim", "Paper", "Ours", "Verdict", *(VARIANTS[name].short for name in part.repeats), "Why"], rows)
 
 
 def _claims_file(report: Report) -> str:
     variants = _variants(report)
-    head = ["figure", "claim", "section", "paper", "ours", "verdict"]
+    head = ["figure", "claim", "section", "paper", "ours", "verdict", "rule"]
     head += [f"{variant}{what}" for variant in variants for what in ("", ": ours")]
     rows = []
     for part in report.parts:
         for first, *others in _by_claim(part):
             claim = first.claim
-            row = [part.entry.key, claim.text, claim.where, claim.published, first.ours, first.verdict]
+            row = [part.entry.key, claim.text, claim.where, claim.published, first.ours, first.verdict, first.rule]
             rows.append(row + [text for each in others for text in (each.verdict, each.ours)])
     return _csv([head, *rows])
 

@@ -154,8 +154,8 @@ def needs(finding: Finding, others: Mapping[str, Finding]) -> str:
     if not missing:
         return "nothing"
     if not agreeing:
-        held = [name for name, each in where.items() if each.verdict == "agrees in direction"]
-        return "met nowhere" if not held else "in direction only"
+        held = {each.verdict for each in where.values()} - {"disagrees"}
+        return "met nowhere" if not held else "in direction only" if "agrees in direction" in held else "sign only"
     return "agrees with " + ", ".join(agreeing) if len(agreeing) <= len(missing) else "not with " + ", ".join(missing)
 
 
@@ -176,7 +176,7 @@ def _claims(findings: Sequence[Finding], repeats: dict[str, list[Finding]]) -> s
         others = [repeats[variant][index] for variant in variants]
         cells = [
             f"{escape(claim.text)} <small>({escape(claim.where)})</small>", escape(claim.published) or "-",
-            escape(finding.ours), _verdict(finding),
+            escape(finding.ours), _verdict(finding) + f" <small>{escape(finding.rule)}</small>" * bool(finding.rule),
             *(f"{_verdict(other)}<br><small>{escape(other.ours)}</small>" for other in others),
         ]  # fmt: skip
         explained = claim.why and any(each.verdict != "agrees" for each in [finding, *others])

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Result of comparing a claim with runs.
-Verdict = Literal["agrees", "agrees in direction", "disagrees"]
+Verdict = Literal["agrees", "agrees in direction", "sign only", "disagrees"]
 
 #: Two values that differ by less than this share are considered equal.
 EQUAL = 0.01
 #: A published effect agrees with an effect within this share of it.
 CLOSE = 0.10
+#: Effects that differ by less than these factors agree in direction, and in their sign only.
+NEAR, FAR = 2, 10
 #: Values that are claimed to be equal agree within this share, unless the claim states another one.
 SAME = 0.02
 
@@ -38,12 +40,13 @@ RULES = (
     f"workload contradicts it by more than {EQUAL:.0%} and most show it by more than {EQUAL:.0%}. It agrees *in "
     f"direction* if the geometric mean over the workloads shows it by more than {EQUAL:.0%}. Numbers are compared by "
     "their effect, the difference from the value without an effect: 0.05 for 1.05 times as long. A number agrees if "
-    f"its effect is above {EQUAL:.0%}, has the sign of the published effect, and is within {CLOSE:.0%} of it. It "
-    "agrees in direction if the sign is the same and the effects differ by less than a factor of ten. A published "
-    f"effect of at most {EQUAL:.0%} is none, and agrees within {SAME:.0%}. Values that are claimed to be equal agree "
-    f"within {SAME:.0%}, or within the share that the claim states. The rules were fixed before the first run, and "
-    "made stricter twice: at first, an effect of any size was enough. Later, ratios were compared instead of effects, "
-    "so that 1.16 times as long agreed with 1.05."
+    f"its effect is above {EQUAL:.0%}, has the sign of the published effect, and is within {CLOSE:.0%} of it. If the "
+    f"sign is the same, it agrees in direction if the effects differ by at most a factor of {NEAR}, and in *sign only* "
+    f"below a factor of {FAR}. A published effect of at most {EQUAL:.0%} is none, and agrees within {SAME:.0%}. Values "
+    f"that are claimed to be equal agree within {SAME:.0%}. If a claim has another rule, it is printed with the "
+    "verdict. The rules were fixed before the first run, and made stricter three times: at first, an effect of any "
+    "size was enough. Later, ratios were compared instead of effects, so that 1.16 times as long agreed with 1.05. "
+    "Then, effects that differ by more than a factor of two were separated."
 )
 #: A result of more words is not shown in tables.
 _SHORT = 4
@@ -118,6 +121,8 @@ class Finding:
     ours: str
     #: The result in a word or two, for tables, in the unit of the published number. Empty if there is no such form.
     short: str = ""
+    #: The rule of the verdict, if it is not the common one.
+    rule: str = ""
 
 
 def better(claim: Claim, pairs: Mapping[str, tuple[float, float]]) -> Finding:
@@ -142,15 +147,7 @@ def better(claim: Claim, pairs: Mapping[str, tuple[float, float]]) -> Finding:
 
 
 def equal(claim: Claim, pairs: Mapping[str, tuple[float, float]], within: float = SAME) -> Finding:
-    """Check the claim that two values are equal, under each of several workloads.
-
-    Raises
-    ------
-    ValueError
-        The tolerance is larger than that of the rules, and the text of the claim does not state it.
-    """
-    if within > SAME and f"(within {within:.0%})" not in claim.text:
-        raise ValueError(f"the claim {claim.text!r} must state its tolerance: (within {within:.0%})")
+    """Check the claim that two values are equal, under each of several workloads."""
     ratios = {name: _ratio(*pair) for name, pair in pairs.items()}
     same = sum(abs(ratio - 1) <= within for ratio in ratios.values())
     mean = statistics.geometric_mean(ratios.values())
@@ -159,7 +156,8 @@ def equal(claim: Claim, pairs: Mapping[str, tuple[float, float]], within: float 
         verdict = "agrees"
     elif abs(mean - 1) <= within:
         verdict = "agrees in direction"
-    return Finding(claim, verdict, _spread(ratios, mean, f"equal in {same} of {len(ratios)}"), f"{_round(mean)}x")
+    rule = "" if within == SAME else f"within {100 * within:g}%"
+    return Finding(claim, verdict, _spread(ratios, mean, f"equal in {same} of {len(ratios)}"), f"{_round(mean)}x", rule)
 
 
 def number(claim: Claim, ours: float, published: float, *, neutral: float = 1.0, unit: str = "") -> Finding:
@@ -173,8 +171,10 @@ def number(claim: Claim, ours: float, published: float, *, neutral: float = 1.0,
         verdict = "agrees" if abs(effect - expected) <= SAME * unity else "disagrees"
     elif shows and abs(effect / expected - 1) <= CLOSE:
         verdict = "agrees"
-    elif shows and 0.1 < effect / expected < 10:
+    elif shows and 1 / NEAR <= effect / expected <= NEAR:
         verdict = "agrees in direction"
+    elif shows and 1 / FAR < effect / expected < FAR:
+        verdict = "sign only"
     what = "effect " if neutral else ""
     off = f", {what}{effect / expected - 1:+.0%}" if expected else ""
     if not neutral and not unit and claim.published.endswith("%"):
@@ -186,10 +186,18 @@ def number(claim: Claim, ours: float, published: float, *, neutral: float = 1.0,
     return Finding(claim, verdict, f"{ours:.3g}{unit} (paper {published:.4g}{unit}{off})", short)
 
 
-def holds(claim: Claim, true: bool, ours: str, *, nearly: bool = False) -> Finding:
-    """Check a claim that is true, nearly true, or false."""
+def holds(claim: Claim, true: bool, ours: str, *, nearly: bool | None = None, rule: str = "") -> Finding:
+    """Check a claim that is true, nearly true, or false.
+
+    Raises
+    ------
+    ValueError
+        The claim can be nearly true, and no rule says when.
+    """
+    if nearly is not None and not rule:
+        raise ValueError(f"the claim {claim.text!r} needs its rule")
     verdict: Verdict = "agrees" if true else "agrees in direction" if nearly else "disagrees"
-    return Finding(claim, verdict, ours, ours if len(ours.split()) <= _SHORT else "")
+    return Finding(claim, verdict, ours, ours if len(ours.split()) <= _SHORT else "", rule)
 
 
 def _round(value: float) -> str:
