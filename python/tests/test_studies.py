@@ -34,16 +34,30 @@ CLAIM = study.Claim("it is so", "Section 1")
 
 
 @pytest.fixture(scope="session")
-def written(tmp_path_factory):
+def written_reports(tmp_path_factory):
     """All studies in their smallest form, run by the command."""
     place = tmp_path_factory.mktemp("studies")
+    reports = {}
+    run = commandline.run
+
+    def kept(name, *arguments, **options):
+        reports[name] = run(name, *arguments, **options)
+        return reports[name]
+
     setting = pytest.MonkeyPatch()
     setting.setattr(workloads, "QUICK_REQUESTS", 60)
+    setting.setattr(commandline, "run", kept)
     for name in commandline.STUDIES:
         words = [name, "--quick", "--jobs", "1", "--out", str(place), "--markdown", str(place / "docs")]
         assert studies.command(words) == 0
     setting.undo()
-    return place
+    return reports | {"place": place}
+
+
+@pytest.fixture(scope="session")
+def written(written_reports):
+    """The directory of their pages."""
+    return written_reports["place"]
 
 
 @pytest.mark.parametrize("name", list(commandline.STUDIES))
@@ -555,7 +569,8 @@ def test_recorded_traces_of_vssim_are_replayed(tmp_path):
 
 
 def test_a_markdown_page_has_verdicts_reasons_and_data():
-    claims = [study.Claim("a < b | c.", "Section 1", "2x", "because"), study.Claim("d.", "Section 2", why="slow")]
+    why = "because of {figure-1 | x | a, b} and {figure-1@twice the footprint | x | a, b}"
+    claims = [study.Claim("a < b | c.", "Section 1", "2x", why), study.Claim("d.", "Section 2", why="slow")]
     exhibit = study.Exhibit(
         pa.table({"x": [1.23456, None], "y": ["a, b", "c"]}), drawing.lines,
         [
@@ -587,6 +602,104 @@ def test_a_markdown_page_has_verdicts_reasons_and_data():
         'figure-1,a < b | c.,Section 1,2x,"1.5x (paper 2x, effect -50%)",agrees in direction,,'
         in files["name/claims.csv"]
     )
+
+
+def test_reasons_take_their_numbers_from_the_data():
+    table = pa.table(
+        {"name": ["a", "b", "a", "b"], "case": ["x", "x", "y", "y"], "us": [1.0, 2.0, 1.5, 2.5], "n": [None, 1, 2, 3]}
+    )
+    other = table.set_column(2, "us", pa.array([10.0, 20.0, 30.0, 40.0]))
+    tables = {("figure-1", ""): table, ("figure-1", "gc-first"): other}
+
+    def filled(field):
+        return reasons.fill(f"{{{field}}}", tables)
+
+    assert filled("figure-1 | us | a; x") == "1"
+    assert filled("figure-1@gc-first | us | a; x") == "10"
+    assert filled("figure-1@chips=1 | us | a; x") == filled("figure-2 | us | a; x") == reasons.NOT_RUN
+    assert filled("figure-1 | us | | range") == "1 to 2.5"
+    assert filled("figure-1 | us | x | max") == "2"
+    assert filled("figure-1 | us | a; y / x") == "1.5"
+    assert filled("figure-1 | us | y / x | range %") == "25.0 to 50.0%"
+    assert filled("figure-1 | n | b; x | %") == "100%"
+    assert filled("figure-1 | n | 3") == "3", "a number selects a row, too"
+    assert filled("figure-1 | n | a; x") == "-", "no value"
+    assert filled("figure-1 | n | y / x") == "3", "without the row that has no value"
+    for wrong, error in (
+        ("figure-1 | ms | a; x", "no column 'ms'"), ("figure-1 | us | c", "no such row"),
+        ("figure-1 | us | a", "2 rows and ``"), ("figure-1 | us | a | most", "2 rows and `most`"),
+        ("figure-1@gc-first | us | c", "no such row"), ("figure-1 | us | y / a; x", "2 rows over 1"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=error):
+            filled(wrong)
+
+
+#: Text with digits that are names: of parts of papers, of studies, workloads, orders and options.
+_NAMES = re.compile(
+    r"\b(?:Sections?|Figures?|Tables?|Insight|Approach|formula) \(?[\dIVX]+[\d.]*\)?(?: and \d)?(?: \([a-z]\))?"
+    r"|\b(?:S|SSD|Syn|Fin)\d\b|\b(?:hu2011|hu2013|park2015|agrawal2008|yoo2013|X25-M|M/D/1)\b"
+    r"|\b[\w./]+\.(?:md|py)\b|\b[a-z_]+\.[a-z_]+ = \w+|'[^']*'"
+)
+
+
+def _digits(claim_texts, reason, cells=frozenset()):
+    """Return the numbers of a reason that are neither names, nor of its claims, nor taken from data."""
+    text = reasons.FIELD.sub("", reason)
+    for name in sorted({*study.VARIANTS, *cells}, key=len, reverse=True):
+        text = text.replace(name, "")
+    known = set(re.findall(r"\d[\d,.]*\d|\d", " ".join(claim_texts)))
+    return [each for each in re.findall(r"\d[\d,.]*\d|\d", _NAMES.sub("", text)) if each not in known]
+
+
+#: Studies whose reasons still have numbers that were typed.
+_TYPED = ()
+
+
+@pytest.mark.parametrize("name", [name for name in commandline.STUDIES if name not in _TYPED])
+def test_numbers_of_reasons_are_from_the_data(name, written_reports):
+    report = written_reports[name]
+    by_reason = {}
+    cells = {each for part in report.parts for row in part.exhibit.data.to_pylist() for each in row.values()}
+    names = {each for each in cells if isinstance(each, str) and len(each) > 2 and re.search("[A-Za-z]", each)}
+    for part in report.parts:
+        for finding in part.exhibit.findings:
+            claim = finding.claim
+            by_reason.setdefault(claim.why, []).extend([claim.text, claim.published])
+    typed = {why: found for why, texts in by_reason.items() if (found := _digits(texts, why, names))}
+    assert not typed
+
+
+def test_a_typed_number_of_a_reason_is_found():
+    assert _digits(["It takes 7.7 times as long."], "It takes 7.7 us under Fin1 (Section 4.1).") == []
+    assert _digits(["It takes long."], "With S2 it takes 12.5 us, {figure-1 | us | a} with S3.") == ["12.5"]
+
+
+@pytest.mark.parametrize("name", list(commandline.STUDIES))
+def test_pages_have_the_reasons_with_their_numbers(name, root, written_reports):
+    report = written_reports[name]
+    text = (root / "docs" / "studies" / f"{name}.md").read_text()
+    assert reasons.NOT_RUN not in text
+    whys = {finding.claim.why for part in report.parts for finding in part.exhibit.findings}
+    if report.study.reasons_page != name:
+        whys -= set(report.study.reasons.values())
+    lines = [re.sub(r"^(?:\d+\. |- .*?\*\*: )", "", line) for line in text.partition("## Reasons")[2].splitlines()]
+    for line in filter(None, lines):
+        patterns = (re.sub(r"\\\{.*?\\\}", ".+?", re.escape(why)) for why in whys | set(report.study.reasons.values()))
+        assert any(re.fullmatch(each, line.replace("&lt;", "<")) for each in patterns), f"run `make studies`: {line}"
+
+
+def test_the_example_of_park_has_the_times_of_its_operations(tmp_path):
+    shown = park2015.figure_2(studies.Setting(quick=True, jobs=1, directory=tmp_path))
+    rows = {row["allocation"]: row for row in shown.data.to_pylist()}
+    # Reads take 100 us, writes 1 ms. Static allocation waits for 30 reads; the writes arrive after 10 us.
+    assert rows["static"]["writes end after, us"] == pytest.approx(30 * 100 + 1000 - 10, abs=1)
+    assert rows["dynamic"]["writes end after, us"] == pytest.approx(2 * 1000, abs=1)
+    assert rows["dynamic"]["reads end after, us"] == pytest.approx(2 * 100, abs=1)
+    assert [rows[scheme]["pages read in parallel"] for scheme in ("static", "dynamic")] == [3, 2]
+    diagram = shown.draw()
+    assert diagram.count("<svg") == diagram.count("</svg>") == 1
+    assert "static allocation" in diagram
+    assert "dynamic allocation" in diagram
 
 
 def test_short_results_have_the_unit_of_the_paper():

@@ -456,80 +456,94 @@ def static_orders(setting: Setting, names: Sequence[str]) -> Grid:
     return grid(setting, names, cases, state=NEW)
 
 
-#: Reasons for unmet claims, found on the standard runs: by latency breakdowns, by changing one parameter, or by
-#: calculation. Numbers are from the runs with the footprint of 48 MiB unless noted otherwise.
+#: Reasons for unmet claims. Their numbers are those of the page of hu2011.
 WHY = {
     "four pages": "If the chip waits for both dies, the second interleaved write waits for the slower die, and takes "
     "as long as two multi-plane writes. In the paper's figure, each die starts when it is idle.",
-    "69.1": "69.1% is 4 X / (2 X + tPROG): one die receives data while the other programs, which needs independent "
-    "dies. If both dies must finish first, it is 4 X / (4 X + tPROG) = 51.4%. Section 2.2 of hu2011 and SSDsim's code "
-    "allow only joint commands.",
     "endurance": "Both allocations write the same pages and spread hot regions over the planes, so victims have "
-    "equally few valid pages. Erases differ by less than 1%, and by 4% under Fin2.",
+    "equally few valid pages. Static allocation changes erases by {figure-12 | erases | aged, static S2 / aged, "
+    "dynamic | range %}.",
     "best order": "With Poisson arrivals, the chips of one channel are mostly idle, and an order that uses another "
-    "chip first is faster: under Fin1 with multi-plane commands, S2 takes 324 us, S3 366, S6 451. An order that sends "
-    "the second page of a request to the same chip gains only if the command combines both pages; otherwise the page "
-    "waits for the chip. Multi-plane commands need equal addresses. Interleaving does not, and S4 is within 3% of S2.",
-    "one channel": "Under Fin1 and Fin2, most reads have one or two pages, and the counts match the paper. Reads of "
-    "the other workloads have several pages per channel with either allocation, so scattering adds little.",
-    "page": "Two pages of 2 KiB take 51 + 200 us on two channels; one page of 4 KiB takes 102 + 200 us. While chips "
-    "are mostly idle, the smallest page is fastest. SSDsim also prefers 2 KiB to 4 and 8 KiB with these traces. "
-    "Larger pages need fewer programs, which matters if chips are busy: in batches of 32, 4 KiB are best under Ex, "
-    "and the factor under MSN reaches 1.8. This does not explain Fin1, where 16 KiB take 410 us on the channel.",
-    "allocation": "Dynamic allocation avoids busy chips, and with Poisson arrivals few are busy. On the aged SSD, "
-    "waits of writes for garbage collection fall from 29 to 2 us under Ex and from 18 to 1 us under MSN (latency "
-    "breakdown), and writes are 11 and 9% faster. Under Fin1, a write waits for a die for only 1 us with static "
-    "allocation, and dynamic allocation adds 4 us on the channel. Reads become 10% slower, as in the paper, and "
-    "decide the overall result. In batches of 8, writes are faster under all workloads, as in the paper: waits for "
-    "dies fall from 156 to 70 us under Fin1, and from 504 to 387 us under Ex. Dev stays slower overall: 89% of its "
-    "requests are reads of several pages.",
-    "wear": "Static: hot spots are regions of 64 KiB, which S2 stripes over 32 of the 64 planes. They wear planes "
-    "evenly (deviation below 3 under Dev, Ex and MSN), except with the small requests of Fin1 (13) and Rad (8). "
-    "Dynamic: allocation cycles through the channels and takes the least recently used free plane, so the deviation "
-    "is 0 to 0.4. A ratio to nearly 0 means little; 0 counts as a factor of 1000.",
-    "copy-back": "Every second copy wastes a page. If a share u of a victim is valid, erases grow by a factor of (1 - "
-    "u) / (1 - 1.5 u), without bound as u approaches 2/3. Under MSN, u is 0.17: the formula gives 1.12, the run 1.15; "
-    "17.8 needs u = 0.65. With SSDsim's order, garbage collection runs while no request waits, so response times do "
-    "not show it. At twice the footprint, u is at least 0.5: response times grow 12 times under MSN, erases 9 times "
-    "under Rad and 7 times under Dev.",
-    "copy-back half": "Half is expected if victims have few valid pages. In the fuller victims at twice the "
-    "footprint, valid pages are adjacent, and the parity is met more often (docs/model/commands.md).",
-    "copy-back wise": "Half of the copies meet the parity, and save two transfers. Garbage collection runs while no "
-    "request waits, so the gain does not show; with first come, first served, MSN gains 4%. At twice the footprint, "
-    "basic commands fill the channel under MSN and Ex, and writes queue for minutes. Pages that these writes will "
-    "replace stay valid: a victim has 44 valid pages instead of 33 (MSN), and basic commands erase more.",
-    "sooner": "As in 'copy-back wise': at twice the footprint, writes queue for minutes with basic commands, victims "
-    "are fuller, and basic commands erase more; with static allocation under Ex, less.",
-    "multi-plane": "Two pages take 2 X + tPROG = 302 us as one two-plane write, and also as two writes to idle chips. "
-    "A two-plane write gains only if chips are scarce, and ours are mostly idle. Its cost remains: 3 to 5% more pages "
-    "are wasted and erased. In batches, the channel is scarce, and both ways fill it equally. With static S3, which "
-    "sends the second page to the other plane, it is 1 to 6% faster.",
-    "multi-plane pages": "Dynamic allocation alternates between the planes of a die, so their next pages stay close "
-    "together, and aligning them rarely wastes a page. In the paper, about one page is wasted per page written.",
-    "mpr": "A request that is exactly one two-plane read gains 1.16 times: 142.4 us become 122.4 us. Requests of Web "
-    "have eight pages on a channel whose other chips read at the same time, so at most 20 of 430 us are saved (1.05). "
-    "Our gain is smaller, because not all requests start at an even page, and parts of pages transfer fewer sectors.",
+    "chip first is faster: under Fin1 with multi-plane commands, S2 takes {static-orders | all us | Fin1; "
+    "multi-plane, S2} us, S3 {static-orders | all us | Fin1; multi-plane, S3}, S6 {static-orders | all us | Fin1; "
+    "multi-plane, S6}. An order that sends the second page of a request to the same chip gains only if the command "
+    "combines both pages; otherwise the page waits for the chip. Multi-plane commands need equal addresses. "
+    "Interleaving does not, and S4 takes {static-orders | all us | interleave, S4 / interleave, S2 | range %} longer "
+    "than S2.",
+    "page": "While chips are mostly idle, two pages on two channels are faster than one larger page, whose transfer "
+    "takes twice as long. With SSDsim's write buffer (buffer-128k), pages of 16KiB take {figure-10@buffer-128k | all "
+    "us | MSN; 16KiB / 2KiB} times as long as those of 2KiB under MSN, instead of {figure-10 | all us | MSN; 16KiB / "
+    "2KiB} times. Larger pages need fewer programs, which matters if chips are busy: in batches of 32, pages of 4KiB "
+    "take {figure-10@batches of 32 | all us | 4KiB / 2KiB | range} times as long as those of 2KiB. No variant makes "
+    "16KiB the best under Fin1, whose requests are smaller.",
+    "allocation": "Dynamic allocation avoids busy chips, and with Poisson arrivals few are busy. Reads take "
+    "{figure-12 | read us | aged, dynamic / aged, static S2 | range %} longer, because writes scatter their data, and "
+    "decide the overall result. In batches of 8, chips are busier, and static allocation makes writes slower by "
+    "{figure-12@batches of 8 | write us | aged, static S2 / aged, dynamic | range %} (standard runs: {figure-12 | "
+    "write us | aged, static S2 / aged, dynamic | range %}).",
+    "wear": "Static: S2 stripes a hot region over half of the planes, which then wear evenly: the deviation is "
+    "{table-3 | static: ours | Dev} under Dev, {table-3 | static: ours | Ex} under Ex and {table-3 | static: ours | "
+    "MSN} under MSN. With the small requests of Fin1 and Rad, it is {table-3 | static: ours | Fin1} and {table-3 | "
+    "static: ours | Rad}. Dynamic: allocation cycles through the channels and takes the least recently used free "
+    "plane, so the deviation is {table-3 | dynamic: ours | | range}. A ratio to nearly zero means little; zero counts "
+    "as a factor of a thousand.",
+    "copy-back": "Every second copy wastes a page, and erases grow without bound as the valid share of a victim "
+    "approaches two thirds (hu2013, footprints). Collection with low priority hides this until the channel is "
+    "overloaded: under Dev, blind copy-back changes the response time by {figure-14 | all us | Dev; blind / basic | "
+    "%}, and by {figure-14@gc-first | all us | Dev; blind / basic | %} if collection takes priority, as in SSDsim "
+    "(gc-first). Under MSN, blind copy-back overloads the channel, so its response time grows with the length of the "
+    "run: {figure-14 | all us | MSN; blind / basic} times that of basic commands, {figure-14@gc-first | all us | MSN; "
+    "blind / basic} with gc-first, {figure-14@half the footprint | all us | MSN; blind / basic} with half the "
+    "footprint. The paper's erases and invalidated pages need different footprints, because both grow by the same "
+    "factor: here {figure-14 | erases | MSN; blind / basic} under MSN.",
+    "copy-back half": "Half is expected if victims have few valid pages. In fuller victims, valid pages are adjacent, "
+    "and the parity is met more often (docs/model/commands.md).",
+    "copy-back wise": "About half of the copies meet the parity, and save two transfers. This hardly shows if "
+    "collection runs only while no request waits: basic commands take {figure-14 | all us | basic / wise | range %} "
+    "longer. If collection takes priority, as in SSDsim (gc-first), they take {figure-14@gc-first | all us | basic / "
+    "wise | range %} longer. In SSDsim, a collection with wise copy-back also advances no time, because an else is "
+    "missing. At twice the footprint, basic commands overload the channel under Ex and MSN, and queued writes replace "
+    "pages late, so victims are fuller.",
+    "sooner": "At twice the footprint, basic commands overload the channel. Queued writes replace pages late, so "
+    "victims are fuller, and erases change.",
+    "multi-plane": "Two pages take as long in one two-plane write as in two writes to idle chips, and ours are mostly "
+    "idle. Basic commands take {figure-16 | all us | dynamic, basic / dynamic, blind | range %} longer than blind "
+    "writes with dynamic allocation, and {figure-16 | all us | static, basic / static, blind | range %} with static "
+    "S3, which sends the second page to the other plane. Blind writes cost {figure-16 | erases | dynamic, blind / "
+    "dynamic, basic | range %} more erases, whose time shows if collection takes priority: with gc-first, basic "
+    "commands take {figure-16@gc-first | all us | dynamic, basic / dynamic, blind | range %} longer. With one chip "
+    "per channel (chips=1), it is {figure-16@chips=1 | all us | dynamic, basic / dynamic, blind | range %}.",
+    "mpr": "While a chip reads two planes, the other chips of the channel read, too, and hide the time that the "
+    "command saves. With one chip per channel (chips=1), Web gains {table-4@chips=1 | dynamic: ours | Web} times, Dev "
+    "{table-4@chips=1 | dynamic: ours | Dev} and Fin2 {table-4@chips=1 | dynamic: ours | Fin2}, as in the paper. With "
+    "static allocation, Web gains {table-4@chips=1 | static: ours | Web}.",
     "late page": "In batches, the chip accepts its next command when all dies of an interleaved command have "
-    "finished, so a read whose data wait for another die's transfer occupies the chip. In batches of 8, reads of Web "
-    "wait for the channel for 201 instead of 91 us (latency breakdown).",
-    "four levels": "While chips are idle, two levels use two chips of a channel, and four levels use two dies of one "
-    "chip: 2 X + tPROG in both cases. The chip is then busy until all its dies have finished, and multi-plane writes "
-    "waste pages, so four levels cost more than they gain. In batches, chips are scarce: static allocation gains "
-    "under Ex, Fin1 and Rad, up to 1.15 times in batches of 32, but not under Dev, where reads dominate. Ex gains 6% "
-    "in batches of 32, not 20%.",
+    "finished, so a read whose data wait for another die's transfer occupies the chip.",
     "load": "The order of chip, die and plane matters if chips are scarce. Here they are idle most of the time, and "
-    "in batches the channel is scarce, so orders differ by 1 to 3%. docs/model/parallelism.md has higher loads.",
-    "even": "Reads depend on where their data was laid out. Here the allocation laid it out: with chip first, a read "
-    "of eight pages uses one channel and takes 430 instead of 71 us. hu2013, Section 4.2, lays data out evenly over "
-    "all chips, as in the next claim.",
+    "in batches the channel is scarce. On one channel, chip before die takes {figure-20 | all us | 1 channel: channel "
+    "> chip > die > plane / 1 channel: channel > die > chip > plane | range %} longer than die before chip, and plane "
+    "before die {figure-20 | all us | 1 channel: channel > plane > die > chip / 1 channel: channel > die > plane > "
+    "chip | range %} longer than die before plane. docs/model/parallelism.md has higher loads.",
+    "even": "Reads depend on where their data was laid out. Here the allocation laid it out: with chip first, a "
+    "request is on one channel, and those of Web take {figure-20 | all us | Web; 8 channels: chip > die > plane > "
+    "channel} instead of {figure-20 | all us | Web; 8 channels: channel > chip > die > plane} us. hu2013, Section 4.2, "
+    "lays data out evenly over all chips, as in the next claim.",
     "planes first": "Requests of Ex put two pages on some channels. S2 sends the second page to another chip, other "
-    "orders to the same chip, and it waits there unless the command combines both. Writes wait for dies for 8 us with "
-    "S2, 16 with S6, 26 and 28 with S3 and S5 (latency breakdown). Blind multi-plane writes also waste 90,000 pages "
-    "for 511,000 written.",
-    "order": "Under the real workloads, all orders except S1 differ by fractions of a percent: S2 and S4 are the "
-    "best, S6 is within half a percent of them, and equal in batches of 32.",
-    "synthetic": "The table has '30us (75%)' and does not say what the share refers to. Syn1 and Syn2 request 546 "
-    "MB/s from channels that carry 320 MB/s, so every channel-first order keeps the buses full, and response times "
-    "grow with the length of the run. Under Syn3 and Syn4, S6 needs one chip and S2 two, which matters little while "
-    "both are mostly idle. docs/model/parallelism.md has other interpretations.",
+    "orders to the same chip, and it waits there unless the command combines both. Blind multi-plane writes also waste "
+    "pages. Under Ex, S3 takes {figure-21 | all us | Ex; S3: channel > plane > chip > die / S2: channel > chip > die > "
+    "plane | %} longer than S2, and S5 {figure-21 | all us | Ex; S5: channel > plane > die > chip / S2: channel > chip "
+    "> die > plane | %}.",
+    "order": "On average over the workloads, S2 takes {figure-21 | all us | all; S2: channel > chip > die > plane / "
+    "S6: channel > die > plane > chip | %} longer than S6, and S4 {figure-21 | all us | all; S4: channel > die > chip "
+    "> plane / S6: channel > die > plane > chip | %}. With SSDsim's queue (queue-5), it is {figure-21@queue-5 | all us "
+    "| all; S2: channel > chip > die > plane / S6: channel > die > plane > chip | %} and {figure-21@queue-5 | all us | "
+    "all; S4: channel > die > chip > plane / S6: channel > die > plane > chip | %}: S6 is the first, but by less than "
+    "the rule needs.",
+    "synthetic": "The table has '30us (75%)' and does not say what the share refers to. Syn1 and Syn2 request more "
+    "than the channels carry, so response times grow with the length of the run. With a deep queue, every "
+    "channel-first order keeps the buses full. With SSDsim's queue (queue-5), S2 takes {figure-21@queue-5 | all us | "
+    "Syn1; S2: channel > chip > die > plane / S6: channel > die > plane > chip | %} longer than S6 under Syn1, and S5 "
+    "{figure-21@queue-5 | all us | Syn1; S5: channel > plane > die > chip / S6: channel > die > plane > chip | %}, "
+    "which is the paper's order except for S5. Under Syn3 and Syn4, S6 needs one chip and S2 two, which matters "
+    "little while both are mostly idle. docs/model/parallelism.md has other interpretations.",
 }

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from floatgate.studies.page import Part, Report
-    from floatgate.studies.study import Finding, Study
+    from floatgate.studies.study import Finding
 
 #: Signs of verdicts, which are distinguishable without color.
 SIGNS = {"agrees": "✓", "agrees in direction": "≈", "sign only": "±", "disagrees": "✗"}
@@ -83,7 +83,7 @@ def _page(report: Report, *, has_workloads: bool) -> str:
     ]
     for part in report.parts:
         blocks += _section(report, part, reasons)
-    blocks += _reason_list(study, reasons)
+    blocks += _reason_list(report, reasons)
     return "\n\n".join(blocks) + "\n"
 
 
@@ -127,13 +127,14 @@ def _reasons(report: Report) -> dict[str, str]:
     return named | reasons
 
 
-def _reason_list(study: Study, reasons: Mapping[str, str]) -> list[str]:
+def _reason_list(report: Report, reasons: Mapping[str, str]) -> list[str]:
     """Return the reasons of the page: those with a name, if it is the page that has them, and those with a number."""
+    study = report.study
     numbered = [why for why in reasons if why not in study.reasons.values()]
-    lines = [f"{number}. {_escaped(why)}" for number, why in enumerate(numbered, 1)]
+    lines = [f"{number}. {_escaped(report.filled(why))}" for number, why in enumerate(numbered, 1)]
     if study.reasons_page == study.name:
         lines += [
-            f'- <a id="{_anchor(name)}"></a>**{name.replace(" ", "-")}**: {_escaped(why)}'
+            f'- <a id="{_anchor(name)}"></a>**{name.replace(" ", "-")}**: {_escaped(report.filled(why))}'
             for name, why in study.reasons.items()
         ]
     return ["## Reasons", "\n".join(lines)] if lines else []

@@ -8,13 +8,13 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from floatgate._floatgate import __version__
-from floatgate.studies import drawing, workloads
+from floatgate.studies import drawing, reasons, workloads
 from floatgate.studies import markdown as documentation
 from floatgate.studies.markdown import SIGNS
 from floatgate.studies.study import RULES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -64,6 +64,21 @@ class Report:
     parts: list[Part]
     command: str
 
+    def filled(self, reason: str) -> str:
+        """Return a reason with the numbers of this report, or its name if another page has these numbers."""
+        study = self.study
+        if study.reasons_page != study.name and reason in study.reasons.values():
+            name = next(name for name, why in study.reasons.items() if why == reason)
+            return f"see `{name}` on the page of {study.reasons_page}"
+        return reasons.fill(reason, self._tables)
+
+    @cached_property
+    def _tables(self) -> dict[tuple[str, str], pa.Table]:
+        tables = {(part.entry.key, ""): part.exhibit.data for part in self.parts}
+        for part in self.parts:
+            tables |= {(part.entry.key, variant): shown.data for variant, shown in part.repeats.items()}
+        return tables
+
     def counts(self) -> dict[str, int]:
         """Count the verdicts."""
         findings = [finding for part in self.parts for finding in part.exhibit.findings]
@@ -90,7 +105,7 @@ def exhibit(shown: Exhibit) -> str:
     """Return an exhibit alone as HTML, for notebooks."""
     return (
         f"<figure>{drawing.svg(shown.draw())}<figcaption>{escape(shown.caption)}</figcaption></figure>"
-        f"{_claims(shown.findings, {})}"
+        f"{_claims(shown.findings, {}, lambda reason: reasons.fill(reason, {}))}"
     )
 
 
@@ -104,7 +119,7 @@ def _body(report: Report, figures: Sequence[str]) -> str:
         parts.append(_workloads(report))
     parts += ["\n<h2>Verdicts</h2>\n", f"<p>{_emphasized(RULES)}</p>\n", _summary(report)]
     for part, figure in zip(report.parts, figures, strict=True):
-        parts.append(_section(part, figure))
+        parts.append(_section(report, part, figure))
     parts.append(
         f"\n<h2>How to reproduce</h2>\n<p>Floatgate {escape(__version__)}: <code>{escape(report.command)}</code></p>\n"
     )
@@ -116,11 +131,12 @@ def _emphasized(text: str) -> str:
     return "".join(f"<em>{piece}</em>" if index % 2 else piece for index, piece in enumerate(pieces))
 
 
-def _section(part: Part, figure: str) -> str:
+def _section(report: Report, part: Part, figure: str) -> str:
     shown = part.exhibit
+    claims = _claims(shown.findings, part.repeated, report.filled)
     return (
         f'\n<h2 id="{part.entry.key}">{escape(part.entry.title)}</h2>\n{figure}'
-        f"<figcaption>{escape(shown.caption)}</figcaption></figure>\n{_claims(shown.findings, part.repeats)}"
+        f"<figcaption>{escape(shown.caption)}</figcaption></figure>\n{claims}"
         f"<details><summary>Data</summary>\n{_data(shown.data)}</details>\n"
     )
 
@@ -164,7 +180,7 @@ def _verdict(finding: Finding) -> str:
     return f'<span class="v {short.split()[-1]}">{SIGNS[finding.verdict]} {short}</span>'
 
 
-def _claims(findings: Sequence[Finding], repeats: dict[str, list[Finding]]) -> str:
+def _claims(findings: Sequence[Finding], repeats: dict[str, list[Finding]], filled: Callable[[str], str]) -> str:
     """Return a table of claims: the paper's numbers, ours, and the verdicts."""
     if not findings:
         return ""
@@ -183,9 +199,9 @@ def _claims(findings: Sequence[Finding], repeats: dict[str, list[Finding]]) -> s
         row = "".join(f"<td>{cell}</td>" for cell in cells)
         rows.append(f'<tr class="with-why">{row}</tr>' if explained else f"<tr>{row}</tr>")
         if explained:
-            why = "as above." if claim.why in told else f"on the standard runs: {escape(claim.why)}"
+            why = "as above." if claim.why in told else escape(filled(claim.why))
             told.add(claim.why)
-            rows.append(f'<tr class="why"><td colspan="{len(cells)}">Why, {why}</td></tr>')
+            rows.append(f'<tr class="why"><td colspan="{len(cells)}">Why: {why}</td></tr>')
     head = ["The paper says", "It prints", "Ours", "Verdict", *variants]
     names = "".join(f"<th>{name}</th>" for name in head)
     return f'<div class="data"><table><thead><tr>{names}</tr></thead><tbody>\n' + "\n".join(rows) + \

@@ -158,9 +158,9 @@ _D_WRITE = Claim(
     "D: random writes take 1.15 times as long with static allocation.",
     "Section III-D, Figure 3",
     "1.15x",
-    why="The paper does not specify the load. A die of static allocation is a separate queue (M/D/1: 1.5 times at a "
-    "load of 0.5, as in our runs), while dynamic allocation nearly always finds one of 32 dies idle. 1.15 corresponds "
-    "to a load of 0.23, as the last figure shows.",
+    why="The paper does not specify the load. A die of static allocation is a separate queue (M/D/1), while dynamic "
+    "allocation nearly always finds an idle die. By the load, the factor is {penalty-of-writes | penalty | | range} in "
+    "the last figure.",
 )
 
 

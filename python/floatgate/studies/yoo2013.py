@@ -91,94 +91,113 @@ STUDY = Study(
 
 #: Reasons for deviations.
 _HOST = (
-    "The paper's numbers include the guest's kernel, IDE driver and QEMU: 80 us per read and 220 us per write. Ours "
-    "have no host. vssim.md has the live device in a guest."
+    "The paper's numbers include the guest's kernel, IDE driver and QEMU. Ours have no host. vssim.md has the live "
+    "device in a guest."
 )
 _SPREAD = (
-    "Without a host, each record takes the same time: of 1000 records, the median is 8.57 ms and the fastest 8.54. "
-    "The paper's tables do not fit each other: at its 63 MB/s, a record takes 8.3 ms, not 7.8."
+    "Without a host, each record takes the same time: the median is {table-5 | median | ours} ms and the fastest "
+    "{table-5 | min | ours} ms. The paper's tables do not fit each other: at the rate of Figure 6, a record takes "
+    "longer than in Table V."
 )
 _FULL_CHANNELS = (
-    "Of 15 pairs, those with 2 KiB pages and requests of up to 128 KiB gain up to 9.3%, because a channel of C moves "
-    "the pages of eight planes. Controller switches take turns on all SSDs alike (+2.8% on average). With 8 requests "
-    "at a time, planes always have work, and only programs matter (+1.2%)."
+    "Pairs with small pages gain most, because a channel of C moves the pages of eight planes. Switches of the "
+    "controller take turns on all SSDs alike. With eight requests at a time, planes always have work, and only "
+    "programs matter."
 )
 _NO_CHANNELS = (
-    "On a new SSD, transfers of 61 us rarely wait during programs of 800 us: with the order of Figure 11, 4 requests "
-    "and switches of 30 us, SSDs differ by less than 0.5%. A thread that polls mostly waits for planes, and its 3.1% "
-    "for D over E exceed the paper's."
+    "On a new SSD, transfers rarely wait during programs: with the order of Figure 11 and switches, A over B is "
+    "{figure-9 | A over B | planes first, depth 4, switches}, B over C {figure-9 | B over C | planes first, depth 4, "
+    "switches}. A thread that polls mostly waits for planes: A over B is {figure-9 | A over B | polling}, D over E "
+    "{figure-9 | D over E | polling}."
 )
 _ONLY_C = (
-    "Garbage collection also moves pages over the channels, and the two channels of C become scarce: with channel "
-    "switches of 30 us, B gains 12.7% over C, D 2.2% over E, but A only 1.2% over B. A gains 10% only if switches of "
-    "both kinds take 20 to 30 us, and then D gains 4 to 5% over E."
+    "Garbage collection also moves pages over the channels, and the two channels of C become scarce: with the longest "
+    "channel switches, B over C is {figure-9-aged | B over C | channels; 30}, and D over E {figure-9-aged | D over E | "
+    "channels; 30}, but A over B is only {figure-9-aged | A over B | channels; 30}. With switches of both kinds, A "
+    "over B is {figure-9-aged | A over B | both; 30}, but then D over E is {figure-9-aged | D over E | both; 30}."
 )
 _SIZES = (
-    "The source tree (84%) and the copy (99%) agree. More than half of SQLite's writes (48% outside) and a third of "
-    "the installation's (62%) are between 4 and 64 KiB."
+    "The source tree and the copy agree. {figure-10 | between | sqlite | %} of SQLite's writes and {figure-10 | "
+    "between | install | %} of the installation's are between these sizes."
 )
 _COPIES = (
-    "With our three sizes, the means of Table IV, 209 and 228 KiB, need a third of writes of 4 KiB, which use one "
-    "channel. In the recorded copy, 97% of the writes have 128 KiB."
+    "With our three sizes, the means of Table IV need many small writes, which use one channel ({figure-10 | 4 KiB or "
+    "less | MP3 | %} of MP3, {figure-10 | 4 KiB or less | VD | %} of VD). In the recorded copy, {figure-11 | all | A; "
+    "media; planes first | %} use all channels."
 )
 _TURNS = (
-    "A write of 4 KiB has two pages on SSD-A. With blocks from the channels in turn, these are in different channels. "
-    "SSD-D has pages of 4 KiB, and 100%."
+    "A small write has two pages on SSD-A. With blocks from the channels in turn, these are in different channels. On "
+    "SSD-D, it has one page."
 )
 _FEW_COPIES = (
-    "Our merges copy more. With the paper's amplification of 2.1 and 62 logical blocks per log block of 256 pages, a "
-    "merge of a logical block copies (2.1 - 1) x 256 / 62 = 4.5 pages. With FAST, our 56,754 merges copy 188 pages "
-    "each, because most data blocks of the installation are full by then. The recorded installation, which writes a "
-    "new file system once, hardly merges (1.03 and 1.09), and takes 6.0 (FAST) and 6.9 times (LAST) as long as with "
-    "page mapping."
+    "Our merges copy more, because most data blocks of the installation are full by then: FAST has {section-4-f | full "
+    "| standard; FAST} full merges. If each address is written once, the amplification is {section-4-f | write "
+    "amplification | written once; FAST} (FAST) and {section-4-f | write amplification | written once; LAST} (LAST) "
+    "instead of {section-4-f | write amplification | standard; FAST} and {section-4-f | write amplification | "
+    "standard; LAST}. The recorded installation, which writes a new file system once, hardly merges ({recorded | write "
+    "amplification | install; FAST} and {recorded | write amplification | install; LAST})."
 )
 _RANDOM = (
-    "The file has 512 logical blocks. Reclaimed log blocks have units of 4.3 of them with FAST, and of 16 with LAST, "
-    "whose random log blocks are of two kinds. Each costs up to 256 copies."
+    "Reclaimed log blocks have units of {figure-12 | associativity | random; FAST} logical blocks with FAST, and of "
+    "{figure-12 | associativity | random; LAST} with LAST, whose random log blocks are of two kinds. Each of these "
+    "logical blocks costs up to a block of copies."
 )
 _HOURS = (
-    "In hours: 9.7 (FAST) and 15.5 (LAST) with 4 x 1 chips (page mapping: 6.0 minutes), 14.2 and 65.6 with 4 x 4 (2.9 "
-    "minutes). The paper does not say which mapping and SSD took 20. With LAST as is, each request of four pages or "
-    "more opens sequential log blocks in all planes; there are 16 of them for 8 or 32 stripes. With striped data "
-    "blocks, it is 9.3 and 25.8 hours, and 13.7 and 72.9 with 4 x 4."
+    "With four chips, FAST as is takes {section-4-e | time, s | 4 x 1; FAST as is} s, LAST as is {section-4-e | time, "
+    "s | 4 x 1; LAST as is} s and page mapping {section-4-e | time, s | 4 x 1; page} s; with sixteen {section-4-e | "
+    "time, s | 4 x 4; FAST as is}, {section-4-e | time, s | 4 x 4; LAST as is} and {section-4-e | time, s | 4 x 4; "
+    "page} s. The paper does not say which mapping and SSD took 20 hours. With LAST as is, each request of four pages "
+    "or more opens sequential log blocks in all planes, and there are fewer of them than stripes."
 )
 _AS_FAST = (
-    "FAST spends 745 s in writing data and 11,862 s in merges, LAST 2,071 and 11,861 s. LAST's sequential log blocks "
-    "do not use several planes, as the paper says, but merges weigh more here."
+    "FAST spends {section-4-f | writes of data, s | standard; FAST} s in writing data and {section-4-f | merges, s | "
+    "standard; FAST} s in merges, LAST {section-4-f | writes of data, s | standard; LAST} and {section-4-f | merges, s "
+    "| standard; LAST} s. LAST's sequential log blocks do not use several planes, as the paper says, but merges weigh "
+    "more here."
 )
 _SAME_COPIES = (
-    "Both copy 10.6 million pages. FAST merges 3.0 logical blocks per random log block. With LAST, each request of "
-    "four pages or more begins a sequential log block, whose partial merge copies 160 pages on average. With twice "
-    "the footprint, FAST copies more, as in the paper."
+    "FAST merges {section-4-f | associativity | standard; FAST} logical blocks per random log block. With LAST, each "
+    "request of four pages or more begins a sequential log block, whose partial merge copies the rest of the block. "
+    "With twice the footprint, FAST has {section-4-f@twice the footprint | write amplification | standard; FAST} and "
+    "LAST {section-4-f@twice the footprint | write amplification | standard; LAST}."
 )
 _STARTS = (
-    "FAST takes what begins at the start of a logical block, and what follows: 14% of the units, because a request of "
-    "24 pages often crosses such a start. If the page after the last one also counts, as in VSSIM's code, it is 98%."
+    "FAST takes what begins at the start of a logical block, and what follows: {section-4-f | sequential | standard; "
+    "FAST | %} of the units, because a request often crosses such a start. If the page after the last one also counts, "
+    "as in VSSIM's code, it is {section-4-f | sequential | after the last; FAST | %}."
 )
 _PAGES_PER_REQUEST = (
-    "A request of 96 KiB puts 24 pages of one logical block into a log block of 256 pages, so only 3.0 logical blocks "
-    "fit with FAST. With LAST, such requests are sequential: one per log block. Writes of 4 KiB give 17 (FAST) and 48 "
-    "(LAST); FAST has 23 if all log blocks are reclaimed at a time. 62 need 4 pages per logical block."
+    "A request puts many pages of one logical block into a log block, so only {section-4-f | associativity | standard; "
+    "FAST} logical blocks fit with FAST. With LAST, such requests are sequential: one per log block. Small writes give "
+    "{section-4-f | associativity | writes of 4 KiB; FAST} (FAST) and {section-4-f | associativity | writes of 4 KiB; "
+    "LAST} (LAST); FAST has {section-4-f | associativity | all log blocks; FAST} if all log blocks are reclaimed at a "
+    "time."
 )
 _MORE_DATA = (
-    "LAST spends 1,330 s more. A page of a sequential log block takes 0.8 ms, and 2.6 million pages are written: if "
-    "all are sequential, this is the minimum. The paper's 300 s are 0.11 ms per page."
+    "LAST spends {section-4-f | writes of data, s | standard; LAST} s in writing data, FAST {section-4-f | writes of "
+    "data, s | standard; FAST} s. A page of LAST takes {section-4-f | ms per page written | standard; LAST} ms, the "
+    "time of a page of one sequential log block. If all are sequential, this is the minimum."
 )
 _SIXTH = (
-    "(2, 1) with LAST takes 12% longer than (16, 4) with FAST. Beyond that, FAST gains more from log blocks: its "
+    "LAST with the fewest log blocks takes {figure-15 | time, s | LAST; 2, 1} s, FAST with the standard ones "
+    "{figure-15 | time, s | FAST; 16, 4} s. With the most, FAST takes {figure-15 | time, s | FAST; 96, 24} s: its "
     "random ones collect pages of the same logical block. LAST has hardly any random writes."
 )
 _PAGE_TIME = (
-    "With 24 pages per request on average, writing a page takes 0.284 and 0.790 ms. With one log block, it takes 0.98 "
-    "ms; with eight, an eighth."
+    "Writing a page takes {figure-15 | ms per page written | FAST; 16, 4} ms with FAST and {figure-15 | ms per page "
+    "written | LAST; 16, 4} ms with LAST. It depends on the number of log blocks that a request writes to at the same "
+    "time."
 )
 _MERGE_TIME = (
-    "A full block has 256 copies of 1.1 ms, 285 ms. FAST merges 3.0 logical blocks per random log block; LAST has "
-    "partial merges with 160 copies on average. 30 ms are 27 copies. The recorded installation has 23 ms with LAST."
+    "FAST merges {figure-15 | associativity | FAST; 16, 4} logical blocks per random log block, LAST has partial "
+    "merges: {figure-15 | ms of merges per log block | FAST; 16, 4} and {figure-15 | ms of merges per log block | "
+    "LAST; 16, 4} ms. The recorded installation has {recorded | ms of merges per log block | install; LAST} ms with "
+    "LAST."
 )
 _REAL = (
-    "FAST is faster and has less amplification in all four. With SQLite and LAST it is 10.6, because each request of "
-    "four pages or more to another place begins a sequential log block, for which another one is merged."
+    "FAST is faster and has less amplification in all of them. With SQLite and LAST it is {recorded | write "
+    "amplification | sqlite; LAST}, because each request of four pages or more to another place begins a sequential "
+    "log block, for which another one is merged."
 )
 
 
@@ -1032,7 +1051,7 @@ _FIGURE_15 = (
         "(2, 1) are 0.1%.",
         "Section IV-G",
         "0.1%",
-        why="3 of 4096 blocks are 0.07%, which is 0.1% in one digit.",
+        why="It is {figure-15 | % of a chip | LAST; 2, 1}%, which is 0.1% in one digit.",
     ),
     Claim("More log blocks make FAST faster.", "Section IV-G, Figure 15"),
     Claim("LAST is as fast as FAST with a sixth of the blocks.", "Section IV-G, Figure 15", why=_SIXTH),
