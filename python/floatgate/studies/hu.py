@@ -461,32 +461,33 @@ WHY = {
     "four pages": "If the chip waits for both dies, the second interleaved write waits for the slower die, and takes "
     "as long as two multi-plane writes. In the paper's figure, each die starts when it is idle.",
     "endurance": "Both allocations write the same pages and spread hot regions over the planes, so victims have "
-    "equally few valid pages. Static allocation changes erases by {figure-12 | erases | aged, static S2 / aged, "
-    "dynamic | range %}.",
+    "equally few valid pages. Static instead of dynamic allocation changes erases by {figure-12 | erases | aged, "
+    "static S2 / aged, dynamic | range %}.",
     "best order": "With Poisson arrivals, the chips of one channel are mostly idle, and an order that uses another "
     "chip first is faster: under Fin1 with multi-plane commands, S2 takes {static-orders | all us | Fin1; "
     "multi-plane, S2} us, S3 {static-orders | all us | Fin1; multi-plane, S3}, S6 {static-orders | all us | Fin1; "
     "multi-plane, S6}. An order that sends the second page of a request to the same chip gains only if the command "
     "combines both pages; otherwise the page waits for the chip. Multi-plane commands need equal addresses. "
-    "Interleaving does not, and S4 takes {static-orders | all us | interleave, S4 / interleave, S2 | range %} longer "
-    "than S2.",
+    "Interleaving does not, and S4 instead of S2 changes the time by {static-orders | all us | interleave, S4 / "
+    "interleave, S2 | range %}.",
     "page": "While chips are mostly idle, two pages on two channels are faster than one larger page, whose transfer "
-    "takes twice as long. With SSDsim's write buffer (buffer-128k), pages of 16KiB take {figure-10@buffer-128k | all "
-    "us | MSN; 16KiB / 2KiB} times as long as those of 2KiB under MSN, instead of {figure-10 | all us | MSN; 16KiB / "
-    "2KiB} times. Larger pages need fewer programs, which matters if chips are busy: in batches of 32, pages of 4KiB "
-    "take {figure-10@batches of 32 | all us | 4KiB / 2KiB | range} times as long as those of 2KiB. No variant makes "
-    "16KiB the best under Fin1, whose requests are smaller.",
-    "allocation": "Dynamic allocation avoids busy chips, and with Poisson arrivals few are busy. Reads take "
-    "{figure-12 | read us | aged, dynamic / aged, static S2 | range %} longer, because writes scatter their data, and "
-    "decide the overall result. In batches of 8, chips are busier, and static allocation makes writes slower by "
-    "{figure-12@batches of 8 | write us | aged, static S2 / aged, dynamic | range %} (standard runs: {figure-12 | "
-    "write us | aged, static S2 / aged, dynamic | range %}).",
-    "wear": "Static: S2 stripes a hot region over half of the planes, which then wear evenly: the deviation is "
-    "{table-3 | static: ours | Dev} under Dev, {table-3 | static: ours | Ex} under Ex and {table-3 | static: ours | "
-    "MSN} under MSN. With the small requests of Fin1 and Rad, it is {table-3 | static: ours | Fin1} and {table-3 | "
-    "static: ours | Rad}. Dynamic: allocation cycles through the channels and takes the least recently used free "
-    "plane, so the deviation is {table-3 | dynamic: ours | | range}. A ratio to nearly zero means little; zero counts "
-    "as a factor of a thousand.",
+    "takes twice as long: pages of 4KiB take {figure-10 | all us | 4KiB / 2KiB | range} times as long as those of "
+    "2KiB. Larger pages need fewer programs, which matters if chips are busy. With one chip per channel (chips=1), it "
+    "is {figure-10@chips=1 | all us | 4KiB / 2KiB | range}, and 4KiB is the best under the four workloads. Under MSN, "
+    "pages of 16KiB take {figure-10 | all us | MSN; 16KiB / 2KiB} times as long as those of 2KiB, with SSDsim's write "
+    "buffer (buffer-128k) {figure-10@buffer-128k | all us | MSN; 16KiB / 2KiB}, and in batches of 32 "
+    "{figure-10@batches of 32 | all us | MSN; 16KiB / 2KiB}. No variant makes 16KiB the best under Fin1, whose "
+    "requests are smaller.",
+    "allocation": "Dynamic allocation avoids busy chips, and with Poisson arrivals few are busy. Writes scatter the "
+    "data of reads, which take {figure-12 | read us | aged, dynamic / aged, static S2 | range %} longer and decide "
+    "the overall result. Static instead of dynamic allocation changes the time of writes by {figure-12 | write us | "
+    "aged, static S2 / aged, dynamic | range %}, and by {figure-12@batches of 8 | write us | aged, static S2 / aged, "
+    "dynamic | range %} in batches of 8, where chips are busier.",
+    "wear": "Static: S2 stripes a hot region over half of the planes, which evens out wear: the deviation is {table-3 "
+    "| static: ours | | range}. The paper's complete traces write much more, and it is {table-3 | static: paper | | "
+    "range}. Dynamic: allocation cycles through the channels and takes the least recently used free plane, so the "
+    "deviation is {table-3 | dynamic: ours | | range}. A ratio to nearly zero means little; zero counts as a factor "
+    "of a thousand.",
     "copy-back": "Every second copy wastes a page, and erases grow without bound as the valid share of a victim "
     "approaches two thirds (hu2013, footprints). Collection with low priority hides this until the channel is "
     "overloaded: under Dev, blind copy-back changes the response time by {figure-14 | all us | Dev; blind / basic | "
@@ -499,20 +500,21 @@ WHY = {
     "copy-back half": "Half is expected if victims have few valid pages. In fuller victims, valid pages are adjacent, "
     "and the parity is met more often (docs/model/commands.md).",
     "copy-back wise": "About half of the copies meet the parity, and save two transfers. This hardly shows if "
-    "collection runs only while no request waits: basic commands take {figure-14 | all us | basic / wise | range %} "
-    "longer. If collection takes priority, as in SSDsim (gc-first), they take {figure-14@gc-first | all us | basic / "
-    "wise | range %} longer. In SSDsim, a collection with wise copy-back also advances no time, because an else is "
-    "missing. At twice the footprint, basic commands overload the channel under Ex and MSN, and queued writes replace "
-    "pages late, so victims are fuller.",
+    "collection runs only while no request waits: basic instead of wise commands change the time by {figure-14 | all "
+    "us | basic / wise | range %}. If collection takes priority, as in SSDsim (gc-first), they change it by "
+    "{figure-14@gc-first | all us | basic / wise | range %}. In SSDsim, a collection with wise copy-back also "
+    "advances no time, because an else is missing. At twice the footprint, basic commands overload the channel under "
+    "Ex and MSN, and queued writes replace pages late, so victims are fuller.",
     "sooner": "At twice the footprint, basic commands overload the channel. Queued writes replace pages late, so "
     "victims are fuller, and erases change.",
     "multi-plane": "Two pages take as long in one two-plane write as in two writes to idle chips, and ours are mostly "
-    "idle. Basic commands take {figure-16 | all us | dynamic, basic / dynamic, blind | range %} longer than blind "
-    "writes with dynamic allocation, and {figure-16 | all us | static, basic / static, blind | range %} with static "
-    "S3, which sends the second page to the other plane. Blind writes cost {figure-16 | erases | dynamic, blind / "
-    "dynamic, basic | range %} more erases, whose time shows if collection takes priority: with gc-first, basic "
-    "commands take {figure-16@gc-first | all us | dynamic, basic / dynamic, blind | range %} longer. With one chip "
-    "per channel (chips=1), it is {figure-16@chips=1 | all us | dynamic, basic / dynamic, blind | range %}.",
+    "idle: basic instead of blind commands change the time by {figure-16 | all us | dynamic, basic / dynamic, blind | "
+    "range %} with dynamic allocation, and by {figure-16 | all us | static, basic / static, blind | range %} with "
+    "static S3, which sends the second page to the other plane. With one chip per channel (chips=1), where chips are "
+    "scarce, it is {figure-16@chips=1 | all us | dynamic, basic / dynamic, blind | range %}. Blind writes change "
+    "erases by {figure-16 | erases | dynamic, blind / dynamic, basic | range %}, whose time shows if collection takes "
+    "priority: with gc-first, basic commands change the time by {figure-16@gc-first | all us | dynamic, basic / "
+    "dynamic, blind | range %}.",
     "mpr": "While a chip reads two planes, the other chips of the channel read, too, and hide the time that the "
     "command saves. With one chip per channel (chips=1), Web gains {table-4@chips=1 | dynamic: ours | Web} times, Dev "
     "{table-4@chips=1 | dynamic: ours | Dev} and Fin2 {table-4@chips=1 | dynamic: ours | Fin2}, as in the paper. With "
@@ -520,30 +522,34 @@ WHY = {
     "late page": "In batches, the chip accepts its next command when all dies of an interleaved command have "
     "finished, so a read whose data wait for another die's transfer occupies the chip.",
     "load": "The order of chip, die and plane matters if chips are scarce. Here they are idle most of the time, and "
-    "in batches the channel is scarce. On one channel, chip before die takes {figure-20 | all us | 1 channel: channel "
-    "> chip > die > plane / 1 channel: channel > die > chip > plane | range %} longer than die before chip, and plane "
-    "before die {figure-20 | all us | 1 channel: channel > plane > die > chip / 1 channel: channel > die > plane > "
-    "chip | range %} longer than die before plane. docs/model/parallelism.md has higher loads.",
+    "in batches the channel is scarce. On one channel, chip before die instead of die before chip changes the time by "
+    "{figure-20 | all us | 1 channel: channel > chip > die > plane / 1 channel: channel > die > chip > plane | range "
+    "%}, and plane before die instead of die before plane by {figure-20 | all us | 1 channel: channel > plane > die > "
+    "chip / 1 channel: channel > die > plane > chip | range %}. docs/model/parallelism.md has higher loads.",
     "even": "Reads depend on where their data was laid out. Here the allocation laid it out: with chip first, a "
     "request is on one channel, and those of Web take {figure-20 | all us | Web; 8 channels: chip > die > plane > "
     "channel} instead of {figure-20 | all us | Web; 8 channels: channel > chip > die > plane} us. hu2013, Section 4.2, "
     "lays data out evenly over all chips, as in the next claim.",
+    "even sizes": "The factor depends on the sizes of reads, of which the paper prints only the mean. It is {figure-20 | all "
+    "us | 8 channels, even: chip > die > plane > channel / 8 channels, even: channel > chip > die > plane | max}, and "
+    "{figure-20@bimodal sizes | all us | 8 channels, even: chip > die > plane > channel / 8 channels, even: channel > "
+    "chip > die > plane | max} with two sizes (bimodal sizes).",
     "planes first": "Requests of Ex put two pages on some channels. S2 sends the second page to another chip, other "
     "orders to the same chip, and it waits there unless the command combines both. Blind multi-plane writes also waste "
     "pages. Under Ex, S3 takes {figure-21 | all us | Ex; S3: channel > plane > chip > die / S2: channel > chip > die > "
     "plane | %} longer than S2, and S5 {figure-21 | all us | Ex; S5: channel > plane > die > chip / S2: channel > chip "
     "> die > plane | %}.",
-    "order": "On average over the workloads, S2 takes {figure-21 | all us | all; S2: channel > chip > die > plane / "
-    "S6: channel > die > plane > chip | %} longer than S6, and S4 {figure-21 | all us | all; S4: channel > die > chip "
-    "> plane / S6: channel > die > plane > chip | %}. With SSDsim's queue (queue-5), it is {figure-21@queue-5 | all us "
-    "| all; S2: channel > chip > die > plane / S6: channel > die > plane > chip | %} and {figure-21@queue-5 | all us | "
-    "all; S4: channel > die > chip > plane / S6: channel > die > plane > chip | %}: S6 is the first, but by less than "
-    "the rule needs.",
+    "order": "On average over the workloads, S2 instead of S6 changes the time by {figure-21 | all us | all; S2: "
+    "channel > chip > die > plane / S6: channel > die > plane > chip | %}, and S4 by {figure-21 | all us | all; S4: "
+    "channel > die > chip > plane / S6: channel > die > plane > chip | %}. With SSDsim's queue (queue-5), it is "
+    "{figure-21@queue-5 | all us | all; S2: channel > chip > die > plane / S6: channel > die > plane > chip | %} and "
+    "{figure-21@queue-5 | all us | all; S4: channel > die > chip > plane / S6: channel > die > plane > chip | %}: S6 "
+    "is the first, but by less than the rule needs.",
     "synthetic": "The table has '30us (75%)' and does not say what the share refers to. Syn1 and Syn2 request more "
     "than the channels carry, so response times grow with the length of the run. With a deep queue, every "
-    "channel-first order keeps the buses full. With SSDsim's queue (queue-5), S2 takes {figure-21@queue-5 | all us | "
-    "Syn1; S2: channel > chip > die > plane / S6: channel > die > plane > chip | %} longer than S6 under Syn1, and S5 "
-    "{figure-21@queue-5 | all us | Syn1; S5: channel > plane > die > chip / S6: channel > die > plane > chip | %}, "
-    "which is the paper's order except for S5. Under Syn3 and Syn4, S6 needs one chip and S2 two, which matters "
+    "channel-first order keeps the buses full. With SSDsim's queue (queue-5), S2 instead of S6 changes the time under "
+    "Syn1 by {figure-21@queue-5 | all us | Syn1; S2: channel > chip > die > plane / S6: channel > die > plane > chip "
+    "| %}, and S5 by {figure-21@queue-5 | all us | Syn1; S5: channel > plane > die > chip / S6: channel > die > plane "
+    "> chip | %}, which is almost the paper's order. Under Syn3 and Syn4, S6 needs one chip and S2 two, which matters "
     "little while both are mostly idle. docs/model/parallelism.md has other interpretations.",
 }

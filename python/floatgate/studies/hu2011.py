@@ -725,6 +725,7 @@ _SIXTY_EVEN = Claim(
     "The same with data laid out evenly.",
     "hu2013, Section 4.2",
     "1.6x",
+    why=hu.WHY["even sizes"],
 )
 _SIXTY = Claim("A wrong order costs up to 60%.", "Section 1", "1.6x", why=hu.WHY["even"])
 

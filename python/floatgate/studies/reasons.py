@@ -109,5 +109,6 @@ def _text(field: str, values: Sequence[float], how: str, *, is_ratio: bool) -> s
 
 
 def _rounded(value: float, percent: bool) -> str:
-    text = f"{value:.1f}" if percent and abs(value) < 100 else f"{value:.3g}"
+    # Adding zero removes the sign of a negative zero.
+    text = f"{round(value, 1) + 0.0:.1f}" if percent and abs(value) < 100 else f"{value:.3g}"
     return f"{float(text):,.0f}" if "e+" in text else text
