@@ -530,10 +530,10 @@ WHY = {
     "request is on one channel, and those of Web take {figure-20 | all us | Web; 8 channels: chip > die > plane > "
     "channel} instead of {figure-20 | all us | Web; 8 channels: channel > chip > die > plane} us. hu2013, Section 4.2, "
     "lays data out evenly over all chips, as in the next claim.",
-    "even sizes": "The factor depends on the sizes of reads, of which the paper prints only the mean. It is {figure-20 | all "
-    "us | 8 channels, even: chip > die > plane > channel / 8 channels, even: channel > chip > die > plane | max}, and "
-    "{figure-20@bimodal sizes | all us | 8 channels, even: chip > die > plane > channel / 8 channels, even: channel > "
-    "chip > die > plane | max} with two sizes (bimodal sizes).",
+    "even sizes": "The factor depends on the sizes of reads, of which the paper prints only the mean. It is "
+    "{figure-20 | all us | 8 channels, even: chip > die > plane > channel / 8 channels, even: channel > chip > die > "
+    "plane | max}, and {figure-20@bimodal sizes | all us | 8 channels, even: chip > die > plane > channel / 8 "
+    "channels, even: channel > chip > die > plane | max} with two sizes (bimodal sizes).",
     "planes first": "Requests of Ex put two pages on some channels. S2 sends the second page to another chip, other "
     "orders to the same chip, and it waits there unless the command combines both. Blind multi-plane writes also waste "
     "pages. Under Ex, S3 takes {figure-21 | all us | Ex; S3: channel > plane > chip > die / S2: channel > chip > die > "

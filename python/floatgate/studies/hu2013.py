@@ -87,7 +87,7 @@ _COPY = {
 }
 _COPY_PAGES = {
     name: Claim(
-        f"Under {name}, blind copy-back invalidates {more:.0%} more pages.",
+        f"Under {name}, blind copy-back invalidates {more:.0%} more pages (the footprint is fitted to it).",
         "Section 4.1.1",
         f"+{more:.0%}",
         why=hu.WHY["copy-back"],

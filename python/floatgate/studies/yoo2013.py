@@ -6,6 +6,7 @@ import itertools
 import math
 import random
 import statistics
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from floatgate.running import run
@@ -576,7 +577,8 @@ def _channel_gains(claim: Claim, rows: Sequence[Mapping[str, Any]], what: str) -
     """Check the gains of channels in several readings of the same sentence."""
     fit, near = (sum(_fits(row, *bounds) for row in rows) for bounds in (GAIN, (1.01, math.inf)))
     told = f"{fit} of {len(rows)} fit, {near} in direction"
-    return holds(claim, fit > 0, told, nearly=near > 0, rule=f"in any {what}, {GAIN[0] - 1:.0%} to {GAIN[1] - 1:.0%}")
+    rule = f"in any {what}, {GAIN[0] - 1:.0%} to {GAIN[1] - 1:.0%}"
+    return replace(holds(claim, fit > 0, told, nearly=near > 0, rule=rule), short=told)
 
 
 def _fits(row: Mapping[str, Any], low: float, high: float) -> bool:
