@@ -69,7 +69,8 @@ ABOUT = [
     "collection starts within a run. The number of channels differs by figure. Reads transfer only the requested "
     "sectors (bus.partial_transfer), as in SSDsim's code. Programs transfer whole pages.",
     "Scheduler: the papers describe none. As in SSDsim's process(), reads take priority over writes "
-    "(reads-before-writes), including the reads for partial writes.",
+    "(reads-before-writes), including the reads for partial writes. SSDsim collects garbage before both, has a queue "
+    "and a write buffer, and the studies do not; the variants gc-first, queue-5 and buffer-128k show what they change.",
     "Arrivals: the papers have only mean intervals. Arrivals are Poisson, and in variants in batches of 8 and 32 "
     f"requests, {workloads.BATCH_GAP_US} us apart, at the same rate.",
     "Concurrency: the dies of a chip work together only in one interleaved command (nand.concurrency = command), as "
@@ -96,6 +97,10 @@ def static(order: str) -> dict[str, Any]:
 def dynamic(order: str) -> dict[str, Any]:
     """Return options for dynamic allocation with a priority order."""
     return {"allocation": {"dynamic": {"order": order}}}
+
+
+#: Largest ratio on a linear axis.
+_LINEAR = 20.0
 
 
 @dataclass(frozen=True)
@@ -156,10 +161,11 @@ class Grid:
     def bars(
         self, metric: str, base: str, label: str, title: str = "", *, cases: Iterable[str] | None = None
     ) -> drawing.Bars:
-        """Return bars of a metric of each case, relative to the base case."""
+        """Return bars of a metric of each case, relative to the base case. The axis is logarithmic for large ratios."""
         series = self.normalized(metric, base, cases)
         ranges = self.ranges(metric, base, cases)
-        return drawing.Bars(label, self.workloads, series, reference=1.0, title=title, ranges=ranges)
+        log = max(value or 0.0 for values in series.values() for value in values) > _LINEAR
+        return drawing.Bars(label, self.workloads, series, reference=1.0, log=log, title=title, ranges=ranges)
 
     def table(self, *metrics: str) -> pa.Table:
         """Return the runs with these metrics as a table."""
