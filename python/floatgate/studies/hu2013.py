@@ -38,12 +38,12 @@ _WHY = {
     "bimodal sizes | more, % | MSN}% more under MSN, instead of {section-4-2-1 | more, % | MSN}%.",
     "four levels": "While chips are idle, two levels use two chips of a channel, and four levels use two dies of one "
     "chip, which takes as long. The chip is then busy until all its dies have finished, and multi-plane writes waste "
-    "pages. With static allocation, two levels take {figure-15 | all us | static, 2 levels / static, 4 levels | range "
-    "%} longer, in batches of 32 {figure-15@batches of 32 | all us | static, 2 levels / static, 4 levels | range %}, "
-    "and with one chip per channel (chips=1) {figure-15@chips=1 | all us | static, 2 levels / static, 4 levels | range "
-    "%}. Under Ex with dynamic allocation, it is {figure-15 | all us | Ex; dynamic, 2 levels / dynamic, 4 levels | %}, "
-    "{figure-15@batches of 32 | all us | Ex; dynamic, 2 levels / dynamic, 4 levels | %} and {figure-15@chips=1 | all "
-    "us | Ex; dynamic, 2 levels / dynamic, 4 levels | %}.",
+    "pages. With static allocation, two instead of four levels change the time by {figure-15 | all us | static, 2 "
+    "levels / static, 4 levels | range %}, in batches of 32 by {figure-15@batches of 32 | all us | static, 2 levels / "
+    "static, 4 levels | range %}, and with one chip per channel (chips=1) by {figure-15@chips=1 | all us | static, 2 "
+    "levels / static, 4 levels | range %}. Under Ex with dynamic allocation, it is {figure-15 | all us | Ex; dynamic, "
+    "2 levels / dynamic, 4 levels | %}, {figure-15@batches of 32 | all us | Ex; dynamic, 2 levels / dynamic, 4 levels "
+    "| %} and {figure-15@chips=1 | all us | Ex; dynamic, 2 levels / dynamic, 4 levels | %}.",
     "multi-plane pages": "Dynamic allocation alternates between the planes of a die, so their next pages stay close "
     "together, and aligning them rarely wastes a page. In the paper, about one page is wasted per page written.",
 }
