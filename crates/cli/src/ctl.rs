@@ -229,6 +229,10 @@ fn status(answer: &Value) -> Result<String, Failure> {
         text +=
             &format!("  payload        {count} {requests} failed because the data could not be stored or fetched\n");
     }
+    if frame.unaligned_requests > 0 {
+        let [requests, reads] = [frame.unaligned_requests, frame.unaligned_reads].map(grouped);
+        text += &format!("  unaligned      {requests} requests were not whole sectors, completed by {reads} reads\n");
+    }
     for client in &frame.clients {
         text += &format!("  client         {client}, for {:.0} s", client.connected_s);
         text += &format!(", {} outstanding", client.in_progress);

@@ -166,6 +166,16 @@ struct Records {
     speed_changes: u64,
     payload_errors: u64,
     damaged: u64,
+    unaligned: Unaligned,
+}
+
+/// Requests that do not consist of whole sectors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unaligned {
+    /// Number of these requests.
+    pub requests: u64,
+    /// Sectors that were read to complete writes and zeroing.
+    pub reads: u64,
 }
 
 /// Location of the payload.
@@ -260,7 +270,7 @@ pub struct Served {
     pub unreadable: u64,
     /// The part of `payload_errors` that was caused by damaged mapping units of the image.
     pub damaged: u64,
-    /// Permanent problems of the device and its image.
+    /// Permanent problems of the device and its image, and requests that are not whole sectors.
     pub warnings: Vec<String>,
     /// Number of power cuts.
     pub power_cuts: u64,
@@ -338,6 +348,7 @@ impl Engine {
             speed_changes: 0,
             payload_errors: 0,
             damaged: 0,
+            unaligned: Unaligned::default(),
         };
         Engine {
             at_once: device.units(),
@@ -424,6 +435,18 @@ impl Engine {
         self.refusal.get_or_insert_with(|| warning.to_owned());
     }
 
+    /// Describes the requests that do not consist of whole sectors, if there were any.
+    fn unaligned_requests(&self) -> Option<String> {
+        let Unaligned { requests, reads } = self.records.unaligned;
+        let sector = self.device.config().host.sector_size.0;
+        (requests > 0).then(|| {
+            format!(
+                "{requests} requests were not whole sectors of {sector} B; the server read {reads} sectors to complete \
+                 their writes, and rounded their reads, so that they cost more than on a host that aligns them"
+            )
+        })
+    }
+
     /// Describes the permanent problems of the device and its image: damage, and read-only state.
     fn condition(&self) -> Vec<String> {
         let mut damage: Vec<String> = Vec::new();
@@ -437,6 +460,21 @@ impl Engine {
             format!("the device is read-only since {at:.3} s, because it has too many bad blocks: writes fail")
         });
         damage.into_iter().chain(read_only).collect()
+    }
+
+    /// Counts a request that does not consist of whole sectors.
+    pub fn note_unaligned(&mut self) {
+        self.records.unaligned.requests += 1;
+    }
+
+    /// Counts a sector that is read to complete such a request.
+    pub fn note_completing_read(&mut self) {
+        self.records.unaligned.reads += 1;
+    }
+
+    /// Returns the number of requests that do not consist of whole sectors.
+    pub fn unaligned(&self) -> Unaligned {
+        self.records.unaligned
     }
 
     /// Returns the number of requests that failed because their payload could not be stored or fetched.
@@ -961,7 +999,8 @@ impl Engine {
         self.device.advance(end);
         self.collect();
         let payload_bytes = self.payload_bytes();
-        let warnings = self.condition();
+        let mut warnings = self.condition();
+        warnings.extend(self.unaligned_requests());
         let last = self.records.idle.take().map_or_else(
             || {
                 let mut last = Sample::default();

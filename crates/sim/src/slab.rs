@@ -46,6 +46,13 @@ impl<I: Id, T: Copy> Slab<I, T> {
         }
     }
 
+    /// Returns all entries, by number. Takes time for every entry that was ever in use at once.
+    pub fn values(&self) -> Vec<T> {
+        let mut is_free = vec![false; self.entries.len()];
+        self.free.iter().for_each(|id| is_free[id.number() as usize] = true);
+        self.entries.iter().zip(is_free).filter(|(_, is_free)| !is_free).map(|(entry, _)| *entry).collect()
+    }
+
     /// Prefetches an entry.
     #[inline]
     pub fn prefetch(&self, id: I) {
@@ -86,6 +93,7 @@ mod tests {
         let (a, b) = (slab.insert('a'), slab.insert('b'));
         assert_eq!((slab[a], slab[b], slab.len()), ('a', 'b', 2));
         assert_eq!(slab.remove(a), 'a');
+        assert_eq!(slab.values(), ['b']);
         assert_eq!(slab.insert('c'), a);
         slab[b] = 'd';
         assert_eq!((slab[a], slab[b], slab.len(), slab.is_empty()), ('c', 'd', 2, false));

@@ -13,7 +13,7 @@ use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::time::Time;
 
 use super::monitor_data::{ENDLESS, Watch};
-use super::{Engine, Pace, Port, Waiting};
+use super::{Engine, Pace, Port, Unaligned, Waiting};
 use crate::clock::{Speed, Wall};
 use crate::lateness::Counts;
 use floatgate_array::AnySsd;
@@ -45,6 +45,8 @@ pub struct Snapshot {
     pub payload_bytes: u64,
     /// Requests that failed because their payload could not be stored or fetched.
     pub payload_errors: u64,
+    /// Requests that do not consist of whole sectors.
+    pub unaligned: Unaligned,
     /// Reason why the engine cannot continue. `None` if it can.
     pub fatal_error: Option<String>,
     /// Problems that do not stop the engine.
@@ -157,6 +159,7 @@ impl Engine {
         };
         into.payload_bytes = self.payload_bytes();
         into.payload_errors = self.payload_errors();
+        into.unaligned = self.unaligned();
         into.fatal_error = self.fatal_error();
         into.warnings = self.warnings();
     }

@@ -390,6 +390,12 @@ pub struct Frame {
     /// full or defective.
     #[serde(default)]
     pub payload_errors: u64,
+    /// Requests of NBD clients that are not whole sectors.
+    #[serde(default)]
+    pub unaligned_requests: u64,
+    /// Sectors that the server read to complete such requests.
+    #[serde(default)]
+    pub unaligned_reads: u64,
     /// Reason why the server cannot continue. `None` if it can.
     pub fatal_error: Option<String>,
     /// Problems that do not stop the server.
@@ -466,6 +472,8 @@ impl Frame {
             lateness: Late::new(snapshot),
             payload_bytes: snapshot.payload_bytes,
             payload_errors: snapshot.payload_errors,
+            unaligned_requests: snapshot.unaligned.requests,
+            unaligned_reads: snapshot.unaligned.reads,
             fatal_error: snapshot.fatal_error.clone(),
             warnings: snapshot.warnings.clone(),
             preparing: None,

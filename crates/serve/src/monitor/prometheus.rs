@@ -168,6 +168,10 @@ fn device(metrics: &mut Metrics, info: &Info, frame: &Frame) {
     metrics.one("payload_bytes", GAUGE, "Bytes of stored payload.", Some(frame.payload_bytes));
     let help = "Requests that failed because their payload could not be stored or read.";
     metrics.one("payload_errors_total", COUNTER, help, Some(frame.payload_errors));
+    let help = "Requests of NBD clients that are not whole sectors.";
+    metrics.one("unaligned_requests_total", COUNTER, help, Some(frame.unaligned_requests));
+    let help = "Sectors that the server read to complete such requests.";
+    metrics.one("unaligned_reads_total", COUNTER, help, Some(frame.unaligned_reads));
     let help = "Problems of the running server, such as a full disk. The control socket describes them.";
     metrics.one("warnings", GAUGE, help, Some(frame.warnings.len()));
     metrics.one("buffer_units", GAUGE, "Mapping units in the write buffer.", Some(frame.buffer.units));

@@ -15,6 +15,7 @@ use super::budget::Budget;
 use super::connection::{Begun, Connection};
 use super::listen::Listener;
 use super::session::{Command, Export, Kind, Session};
+use super::unaligned::{self, Job, Jobs, Step};
 use super::wire::{self, Errno};
 use crate::clock::{Wall, set_timer_slack};
 use crate::engine::{Answer, Engine, Order, Port};
@@ -55,6 +56,18 @@ struct Pending {
     cookie: u64,
     offset: u64,
     promised: usize,
+    /// Range of the bytes that the request changes, in whole sectors. Empty if it changes none.
+    changes: (u64, u64),
+    /// Bytes before the requested ones in the reply to a read, and the number of requested bytes. The rest is not sent.
+    part: (usize, usize),
+    /// Job of which the request is an order, and the offset of the order.
+    job: Option<(u64, u64)>,
+}
+
+/// A reply to be queued, with the index of the answer that completes it.
+enum Ready {
+    Request(Pending, usize),
+    Job(Job, Option<usize>),
 }
 
 /// The loop and its state.
@@ -70,6 +83,8 @@ pub struct Frontend {
     clients: Vec<Slot<Connection>>,
     generations: u64,
     pending: Slab<u32, Pending>,
+    /// Changes that are not one request of the device.
+    jobs: Jobs,
     ready: Vec<(bool, bool)>,
     answers: Vec<Answer>,
     accept_after: Wall,
@@ -116,6 +131,7 @@ impl Frontend {
             clients: Vec::new(),
             generations: 0,
             pending: Slab::default(),
+            jobs: Jobs::default(),
             ready: Vec::new(),
             answers: Vec::new(),
             accept_after: Wall(0),
@@ -179,7 +195,9 @@ impl Frontend {
     }
 
     fn is_done(&self) -> bool {
-        self.pending.is_empty() && self.clients.iter().flatten().all(|(_, client)| !client.wants_output())
+        self.pending.is_empty()
+            && self.jobs.is_empty()
+            && self.clients.iter().flatten().all(|(_, client)| !client.wants_output())
     }
 
     /// Waits until a socket is ready or until `until`. Returns `true` if a socket is ready.
@@ -233,7 +251,7 @@ impl Frontend {
         // accepting new ones, because all clients present then are disconnected.
         if listeners.contains(&true) {
             let (engine, _) = lock(&self.engine);
-            part_after_cut(&engine, &mut self.power_cuts, &mut self.pending, &mut self.clients);
+            part_after_cut(&engine, &mut self.power_cuts, (&mut self.pending, &mut self.jobs), &mut self.clients);
             self.export.read_only = engine.is_read_only();
         }
         self.part(now);
@@ -304,9 +322,9 @@ impl Frontend {
     /// is set, takes all replies. Returns the time for the next iteration.
     fn serve(&mut self, now: Wall, hurries: bool) -> Wall {
         let begun = self.pacing.begin(now);
-        let Frontend { engine, port, clients, pending, answers, pacing, power_cuts, .. } = self;
+        let Frontend { engine, port, clients, pending, jobs, answers, pacing, power_cuts, .. } = self;
         let (mut engine, locked) = lock(engine);
-        part_after_cut(&engine, power_cuts, pending, clients);
+        part_after_cut(&engine, power_cuts, (pending, jobs), clients);
         engine.sent(*port, answers, &pacing.turn);
         engine.awake(*port);
         let mut budget = Budget::beside(clients.iter().flatten().map(|(_, client)| client.used()));
@@ -315,21 +333,27 @@ impl Frontend {
             let mut request = |client: &mut Connection| {
                 client.next_request(now, &mut budget, |session, command, requesting, out| {
                     let token = Pending { client: index, generation: *generation, ..Pending::of(session, command) };
-                    begin(&mut engine, *port, now, requesting, session, command, token, pending, out)
+                    begin(&mut engine, *port, now, requesting, session, command, token, pending, jobs, out)
                 })
             };
             while request(client) {}
         }
+        let mut ready = Vec::new();
+        start_jobs(&mut engine, *port, now, pending, jobs, &mut ready);
         engine.take(*port, now, hurries, answers);
+        complete(&mut engine, *port, now, pending, jobs, answers, &mut ready);
         let next = engine.next_poll(*port);
         let disk = engine.take_disk_time();
         drop(engine);
-        for answer in answers.iter_mut() {
-            let requested = pending.remove(answer.token as u32);
-            if let Some((_, client)) =
-                clients[requested.client].as_mut().filter(|(generation, _)| *generation == requested.generation)
-            {
-                reply(client, &requested, answer);
+        for ready in &ready {
+            let (index, generation) = match ready {
+                Ready::Request(requested, _) => (requested.client, requested.generation),
+                Ready::Job(job, _) => job.client,
+            };
+            let Some((_, client)) = clients[index].as_mut().filter(|(of, _)| *of == generation) else { continue };
+            match ready {
+                Ready::Request(requested, answer) => reply(client, requested, &mut answers[*answer]),
+                Ready::Job(job, answer) => reply_to_job(client, job, answer.map(|answer| &answers[answer])),
             }
         }
         pacing.end(begun, !answers.is_empty(), locked, disk);
@@ -365,12 +389,13 @@ impl Frontend {
 fn part_after_cut(
     engine: &Engine,
     known: &mut u64,
-    pending: &mut Slab<u32, Pending>,
+    (pending, jobs): (&mut Slab<u32, Pending>, &mut Jobs),
     clients: &mut [Slot<Connection>],
 ) {
     if engine.power_cuts() != *known {
         *known = engine.power_cuts();
         *pending = Slab::default();
+        jobs.clear();
         clients.iter_mut().flatten().for_each(|(_, client)| client.lose());
     }
 }
@@ -381,7 +406,17 @@ impl Pending {
         let has_payload = matches!(command.kind, Kind::Read | Kind::Write(_));
         let payload = if has_payload { command.length as usize } else { 0 };
         let promised = payload + headroom(session);
-        Pending { client: 0, generation: 0, cookie: command.cookie, offset: command.offset, promised }
+        let sector = u64::from(session.export().sector);
+        let changes = unaligned::changed(command, sector).map_or((0, 0), |range| (range.start, range.end));
+        let part = ((command.offset % sector) as usize, command.length as usize);
+        let Command { cookie, offset, .. } = *command;
+        Pending { client: 0, generation: 0, cookie, offset, promised, changes, part, job: None }
+    }
+
+    /// Returns the order of a job at an offset.
+    fn of_job(job: u64, offset: u64) -> Pending {
+        let (cookie, promised, changes, part) = (0, 0, (0, 0), (0, 0));
+        Pending { client: 0, generation: 0, cookie, offset, promised, changes, part, job: Some((job, offset)) }
     }
 }
 
@@ -401,8 +436,35 @@ fn begin(
     command: &Command,
     requested: Pending,
     pending: &mut Slab<u32, Pending>,
+    jobs: &mut Jobs,
     out: &mut Vec<u8>,
 ) -> Begun {
+    let sector = u64::from(session.export().sector);
+    let length = u64::from(command.length);
+    let is_whole = command.offset.is_multiple_of(sector) && length.is_multiple_of(sector);
+    let range = match command.kind {
+        Kind::Trim => unaligned::inner(command.offset, length, sector),
+        _ => unaligned::outer(command.offset, length, sector),
+    };
+    let has_range = !matches!(command.kind, Kind::Flush | Kind::Status { .. });
+    if !is_whole && has_range {
+        engine.note_unaligned();
+    }
+    if has_range && range.is_empty() {
+        wire::simple_reply(out, 0, command.cookie);
+        return Begun::Answered;
+    }
+    let is_change = has_range && command.kind != Kind::Read;
+    if is_change && ((!is_whole && command.kind != Kind::Trim) || jobs.block(&range)) {
+        let client = (requested.client, requested.generation);
+        let whole = Command { offset: range.start, length: (range.end - range.start) as u32, ..*command };
+        let command = if command.kind == Kind::Trim { &whole } else { command };
+        let id = jobs.next_id();
+        let mut job = Job::new(id, command, sector, client, requested.promised);
+        job.requesting = requesting;
+        jobs.push(job);
+        return Begun::InProgress(requested.promised);
+    }
     let (operation, data) = match command.kind {
         Kind::Read => (Operation::Read, None),
         Kind::Write(data) => (Operation::Write, Some(data)),
@@ -419,8 +481,8 @@ fn begin(
     let order = Order {
         token: u64::from(token),
         operation,
-        lba: command.offset / SECTOR,
-        sectors: (u64::from(command.length) / SECTOR) as u32,
+        lba: range.start / SECTOR,
+        sectors: ((range.end - range.start) / SECTOR) as u32,
         fua: command.fua,
         data,
         headroom: headroom(session),
@@ -437,6 +499,117 @@ fn begin(
     }
 }
 
+/// Starts the jobs whose sectors no earlier change has.
+fn start_jobs(
+    engine: &mut Engine,
+    port: Port,
+    now: Wall,
+    pending: &mut Slab<u32, Pending>,
+    jobs: &mut Jobs,
+    ready: &mut Vec<Ready>,
+) {
+    while !jobs.is_empty() {
+        let changes = pending.values().into_iter().map(|request| request.changes.0..request.changes.1);
+        let changes: Vec<_> = changes.filter(|range| !range.is_empty()).collect();
+        let Some(job) = jobs.next_ready(&changes).and_then(|id| jobs.get_mut(id)) else { return };
+        let (id, steps) = (job.id, job.start());
+        if submit_steps(engine, port, now, pending, job, &steps) {
+            ready.extend(jobs.remove(id).map(|job| Ready::Job(job, None)));
+        }
+    }
+}
+
+/// Submits orders of a job. Returns `true` if the job is done, because none was accepted.
+fn submit_steps(
+    engine: &mut Engine,
+    port: Port,
+    now: Wall,
+    pending: &mut Slab<u32, Pending>,
+    job: &mut Job,
+    steps: &[Step],
+) -> bool {
+    let mut is_done = false;
+    for step in steps {
+        let (operation, range, data) = match step {
+            Step::Read(range) => (Operation::Read, range.clone(), None),
+            Step::Write(at, bytes) => (Operation::Write, *at..*at + bytes.len() as u64, Some(&bytes[..])),
+            Step::Zero(range) => (Operation::WriteZeroes, range.clone(), None),
+            Step::ZeroAllocated(range) => (Operation::Write, range.clone(), None),
+            Step::Trim(range) => (Operation::Trim, range.clone(), None),
+        };
+        let token = pending.insert(Pending::of_job(job.id, range.start));
+        let sectors = ((range.end - range.start) / SECTOR) as u32;
+        let order = Order {
+            token: u64::from(token),
+            fua: job.fua && operation != Operation::Read,
+            data,
+            requesting: std::mem::take(&mut job.requesting),
+            ..Order::of(operation, range.start / SECTOR, sectors)
+        };
+        if operation == Operation::Read {
+            engine.note_completing_read();
+        }
+        if let Err(error) = engine.submit(port, now, &order) {
+            pending.remove(token);
+            is_done = job.refused(errno_of(error));
+        }
+    }
+    is_done
+}
+
+/// Completes requests, and continues or completes the jobs whose orders were completed.
+fn complete(
+    engine: &mut Engine,
+    port: Port,
+    now: Wall,
+    pending: &mut Slab<u32, Pending>,
+    jobs: &mut Jobs,
+    answers: &mut [Answer],
+    ready: &mut Vec<Ready>,
+) {
+    for (index, answer) in answers.iter_mut().enumerate() {
+        let requested = pending.remove(answer.token as u32);
+        let Some((id, offset)) = requested.job else {
+            ready.push(Ready::Request(requested, index));
+            continue;
+        };
+        let Some(job) = jobs.get_mut(id) else { continue };
+        let error = error_of(answer);
+        let read = (error.is_none() && !answer.bytes.is_empty()).then(|| (offset, answer.bytes.clone()));
+        let is_done = match job.completed(read, error) {
+            Some(steps) => submit_steps(engine, port, now, pending, job, &steps),
+            None => true,
+        };
+        if is_done {
+            ready.extend(jobs.remove(id).map(|job| Ready::Job(job, Some(index))));
+        }
+    }
+    start_jobs(engine, port, now, pending, jobs, ready);
+}
+
+/// Returns the error that an answer reports.
+fn error_of(answer: &Answer) -> Option<Errno> {
+    match (answer.failed, answer.status) {
+        (Some(failed), _) => Some(errno_of(failed)),
+        (None, Status::Ok) => None,
+        (None, Status::OutOfRange) => Some(Errno::Invalid),
+        (None, Status::ReadOnly) => Some(Errno::Perm),
+        (None, Status::Uncorrectable) => Some(Errno::Io),
+    }
+}
+
+/// Queues the reply to the request of a job.
+fn reply_to_job(client: &mut Connection, job: &Job, answer: Option<&Answer>) {
+    if let Some(answer) = answer {
+        client.note_answer(&answer.due);
+    }
+    let structured = client.session.is_structured();
+    client.answer(job.promised, |out| match job.error {
+        Some(error) => wire::error_reply(out, structured, error, job.cookie),
+        None => wire::simple_reply(out, 0, job.cookie),
+    });
+}
+
 fn errno_of(error: PayloadError) -> Errno {
     match error {
         PayloadError::NoRoom => Errno::NoSpace,
@@ -448,19 +621,16 @@ fn errno_of(error: PayloadError) -> Errno {
 fn reply(client: &mut Connection, requested: &Pending, answer: &mut Answer) {
     client.note_answer(&answer.due);
     let structured = client.session.is_structured();
-    let error = match (answer.failed, answer.status) {
-        (Some(failed), _) => Some(errno_of(failed)),
-        (None, Status::Ok) => None,
-        (None, Status::OutOfRange) => Some(Errno::Invalid),
-        (None, Status::ReadOnly) => Some(Errno::Perm),
-        (None, Status::Uncorrectable) => Some(Errno::Io),
-    };
-    if let Some(error) = error {
+    if let Some(error) = error_of(answer) {
         return client.answer(requested.promised, |out| wire::error_reply(out, structured, error, requested.cookie));
     }
     if answer.bytes.is_empty() {
         return client.answer(requested.promised, |out| wire::simple_reply(out, 0, requested.cookie));
     }
+    // The requested bytes of the sectors that were read.
+    let (head, (skip, length)) = (headroom(&client.session), requested.part);
+    answer.bytes.truncate(head + skip + length);
+    answer.bytes.drain(head..head + skip);
     if structured {
         let payload = answer.bytes.len() - wire::DATA_HEAD;
         let head = wire::data_head(requested.cookie, requested.offset, payload as u32);

@@ -9,4 +9,5 @@ pub mod connection;
 pub mod frontend;
 pub mod listen;
 pub mod session;
+mod unaligned;
 pub mod wire;

@@ -3,6 +3,9 @@
 //! All input is bounded: options, names and payload have maximum lengths, and longer input is skipped without storing
 //! it. A violation of the protocol ends the session. A request that cannot be performed gets an error reply.
 
+use floatgate_core::sim::request::SECTOR;
+
+use super::unaligned;
 use super::wire::{self, Errno, Reader, allocation, command, export, flag, handshake, info, option, reply};
 use crate::payload::Extent;
 
@@ -33,7 +36,8 @@ pub struct Export {
     pub description: String,
     /// Size in bytes.
     pub bytes: u64,
-    /// Bytes of a logical block. Requests must consist of whole logical blocks.
+    /// Bytes of a logical block. The server completes requests that do not consist of whole logical blocks by reading
+    /// the rest.
     pub sector: u32,
     /// Bytes of a mapping unit. Requests of whole mapping units are the fastest.
     pub unit: u32,
@@ -56,7 +60,7 @@ pub struct Command<'a> {
     pub fua: bool,
 }
 
-/// Operation of a request. Its range lies within the export, and consists of whole logical blocks.
+/// Operation of a request. Its range lies within the export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind<'a> {
     /// Read.
@@ -326,7 +330,9 @@ impl Session {
         }
         // Sent even if not requested, because clients ignore information that they do not know.
         let Export { sector, unit, .. } = self.export;
-        let sizes = [sector, unit.next_power_of_two().clamp(sector, LONGEST_PAYLOAD), LONGEST_PAYLOAD];
+        // Requests have any alignment. Larger logical blocks than usual are an option of the device, for clients to see.
+        let least = if u64::from(sector) == SECTOR { 1 } else { sector };
+        let sizes = [least, unit.next_power_of_two().clamp(sector, LONGEST_PAYLOAD), LONGEST_PAYLOAD];
         reported(info::BLOCK_SIZE, &sizes.map(u32::to_be_bytes).concat());
         Ok(())
     }
@@ -429,9 +435,7 @@ impl Session {
             return Err(if grows { Errno::NoSpace } else { Errno::Invalid });
         }
         let has_payload = matches!(what, Kind::Read | Kind::Write(_));
-        let sector = self.export.sector;
-        let is_whole = offset.is_multiple_of(u64::from(sector)) && length.is_multiple_of(sector);
-        if length == 0 || !is_whole || (has_payload && length > LONGEST_PAYLOAD) {
+        if length == 0 || (has_payload && length > LONGEST_PAYLOAD) {
             return Err(Errno::Invalid);
         }
         if flags & flag::FAST_ZERO != 0 && !self.zeroes_fast(what, offset, length) {
@@ -455,11 +459,13 @@ impl Session {
         out: &mut Vec<u8>,
     ) {
         let end = command.offset + u64::from(command.length);
+        let sector = u64::from(self.export.sector);
         let most = if one { 1 } else { MAX_EXTENTS };
         let mut data = ALLOCATION_ID.to_be_bytes().to_vec();
         let mut at = command.offset;
         while at < end && data.len() < 4 + 8 * most {
-            let (what, until) = extent(at..end);
+            let (what, until) = extent(unaligned::outer(at, end - at, sector));
+            let until = until.min(end);
             let flags = if what == Extent::Hole { allocation::HOLE | allocation::ZERO } else { 0 };
             data.extend_from_slice(&((until - at) as u32).to_be_bytes());
             data.extend_from_slice(&flags.to_be_bytes());
