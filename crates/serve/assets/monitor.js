@@ -123,6 +123,7 @@
       while (row.cells.length < cells.length) {
         const cell = document.createElement(row.cells.length ? "td" : "th");
         if (!row.cells.length) cell.scope = "row";
+        else cell.dataset.name = head[row.cells.length] || "";
         row.append(cell);
       }
       cells.forEach((text, column) => setText(row.cells[column], text));

@@ -41,7 +41,7 @@ pub fn page(comparison: &Comparison, groups: &[Group]) -> String {
 
 fn metrics(comparison: &Comparison) -> Markup {
     html! {
-        div.scroll { table {
+        div.scroll { table.stack {
             caption {
                 "After +-: half of the 95% confidence interval of the mean over seeds (Student's t). Differences are "
                 "relative to the first column: x2 is twice its value, and +2 pp is two percentage points more. (~) "
@@ -59,11 +59,13 @@ fn metrics(comparison: &Comparison) -> Markup {
             @for row in &comparison.metrics {
                 @let form = Form::of(row);
                 tr {
-                    td { (row.metric) }
-                    td.text { (form.unit()) }
-                    @for (index, cell) in row.values.iter().enumerate() {
-                        td { (form.value(cell.as_ref())) }
-                        @if index > 0 { td { (form.difference(cell.as_ref())) } }
+                    td title=(row.metric) { (row.label) }
+                    td.unit { (form.unit()) }
+                    @for (cell, group) in row.values.iter().zip(&comparison.groups) {
+                        td data-name=(group.label) { (form.value(cell.as_ref())) }
+                        @if group.label != comparison.groups[0].label {
+                            td data-name="difference" { (form.difference(cell.as_ref())) }
+                        }
                     }
                 }
             }
@@ -176,13 +178,13 @@ fn configurations(page: &mut Page, groups: &[Group]) {
     page.section("configuration", "What differs in the devices");
     page.add(&html! {
         @if paths.is_empty() { p { "Nothing." } } @else {
-            table {
+            table.stack {
                 tr { th.text { "key" } @for group in groups { th.text { (group.label) } } }
                 @for path in &paths {
                     tr {
                         td.key { code { (path) } }
                         @for index in 0..groups.len() {
-                            td.text { (value(index, path).map_or_else(|| "-".to_owned(), crate::html::shown)) }
+                            td.text data-name=(groups[index].label) { (value(index, path).map_or_else(|| "-".to_owned(), crate::html::shown)) }
                         }
                     }
                 }
@@ -193,7 +195,7 @@ fn configurations(page: &mut Page, groups: &[Group]) {
 
 fn runs(comparison: &Comparison) -> Markup {
     html! {
-        table {
+        table.stack {
             tr { th.text { "group" } th.text { "device" } th.text { "workload" } th { "seed" } th.text { "file" } }
             @for group in &comparison.groups {
                 @for (file, seed) in group.files.iter().zip(&group.seeds) {
@@ -201,7 +203,7 @@ fn runs(comparison: &Comparison) -> Markup {
                         td { (group.label) }
                         td.text { (group.device) ", digest " (group.config_digest) }
                         td.text { (group.workload) }
-                        td { (seed) }
+                        td data-name="seed" { (seed) }
                         td.text { (file) }
                     }
                 }

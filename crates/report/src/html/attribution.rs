@@ -131,7 +131,7 @@ fn causes(groups: &[Group], merges: bool) -> Markup {
         groups.iter().filter(|group| Some(group.name.as_str()) == last && group.latency() > 0.0).collect();
     let levels: Vec<&str> = all.iter().map(|group| LEVELS[group.level].trim_start_matches("requests ")).collect();
     html! {
-        div.scroll { table.causes {
+        div.scroll { table.stack {
             caption { "Share of each part in the latency" @if let Some(name) = last { " (" (name) ")" } }
             tr { th.text { "part" } th.text { "meaning" } @for level in &levels { th { (level) } } }
             @for part in occurring(groups) {

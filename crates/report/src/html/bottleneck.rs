@@ -22,7 +22,7 @@ pub fn section(page: &mut Page, summary: &Summary) {
         } @else {
             p { "The throughput is limited by: " b { (if limited_by == "gc" { reclaim.to_owned() } else { words::resource(limited_by) }) } "." }
         }
-        table {
+        table.stack {
             tr {
                 th.text { "resource" } th { "units" } th { "busy, each" } th { "of that, " (reclaim) }
                 th { "bound, IOPS" } th { "reached" }
@@ -30,11 +30,11 @@ pub fn section(page: &mut Page, summary: &Summary) {
             @for resource in &bottleneck.resources {
                 tr {
                     td { (words::resource(&resource.resource)) }
-                    td { (resource.units) }
-                    td { (time(resource.demand_s * 1e6)) }
-                    td { (percent(Some(resource.gc))) }
-                    td { (or_dash(resource.bound_iops)) }
-                    td { (percent(Some(resource.reached))) }
+                    td data-name="units" { (resource.units) }
+                    td data-name="busy, each" { (time(resource.demand_s * 1e6)) }
+                    td data-name={ "of that, " (reclaim) } { (percent(Some(resource.gc))) }
+                    td data-name="bound, IOPS" { (or_dash(resource.bound_iops)) }
+                    td data-name="reached" { (percent(Some(resource.reached))) }
                 }
             }
         }

@@ -16,13 +16,13 @@ pub fn section(page: &mut Page, summary: &Summary) {
         @if !summary.config.description.is_empty() { p { (summary.config.description) } }
         details {
             summary { "All parameters of the device, with their sources" }
-            table {
+            table.stack {
                 tr { th.text { "key" } th.text { "value" } th.text { "source" } }
                 @for figure in summary.config.figures() {
                     tr {
                         td.key { code { (figure.path) } }
                         td.text { (shown(&figure.value)) }
-                        td.text { (figure.source.unwrap_or("default")) }
+                        td.text data-name="source" { (figure.source.unwrap_or("default")) }
                     }
                 }
             }
@@ -39,13 +39,13 @@ fn changes(summary: &Summary) -> Markup {
     }
     html! {
         p { "Differences from the built-in device " b { (changes.base) } ":" }
-        table {
+        table.stack {
             tr { th.text { "key" } th.text { "here" } th.text { (changes.base) } }
             @for change in &changes.figures {
                 tr {
                     td.key { code { (change.path) } }
-                    td.text { (shown(&change.value)) }
-                    td.text { (shown(&change.base)) }
+                    td.text data-name="here" { (shown(&change.value)) }
+                    td.text data-name=(changes.base) { (shown(&change.base)) }
                 }
             }
         }

@@ -84,14 +84,14 @@ fn causes(live: &Live) -> Markup {
         ("disk", causes.disk, "The flash image was written: put it on a faster disk, or into memory (--image memory)."),
     ];
     html! {
-        table {
+        table.stack {
             caption { "Late replies, by the longest wait" }
             tr { th.text { "cause" } th { "replies" } th { "share of late replies" } th.text { "what happened" } }
             @for (name, count, text) in rows {
                 tr {
                     td.text { (name) }
-                    td { (grouped(count)) }
-                    td { (percent(Some(count as f64 / live.late as f64))) }
+                    td data-name="replies" { (grouped(count)) }
+                    td data-name="share of late replies" { (percent(Some(count as f64 / live.late as f64))) }
                     td.text { (text) }
                 }
             }

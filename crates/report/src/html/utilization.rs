@@ -18,7 +18,7 @@ pub fn section(page: &mut Page, summary: &Summary) {
     }
     page.section("utilization", "Utilization");
     let mut figures = vec![channels(each)];
-    figures.extend(dies(each));
+    figures.extend(dies(each, summary.config.geometry.dies));
     page.figures(figures);
 }
 
@@ -39,7 +39,9 @@ fn channels(each: &Each) -> Figure {
     Figure::new("channel-utilization", "Channels", caption, traces, layout)
 }
 
-fn dies(each: &Each) -> Option<Figure> {
+/// Returns the map of all dies, which are chips if each chip has one die.
+fn dies(each: &Each, dies_of_chip: u32) -> Option<Figure> {
+    let (word, plural) = if dies_of_chip == 1 { ("chip", "Chips") } else { ("die", "Dies") };
     let channels = each.channel_data.len();
     let dies = each.die_cell.len() / channels;
     if dies == 0 {
@@ -51,8 +53,9 @@ fn dies(each: &Each) -> Option<Figure> {
         "type": "heatmap", "z": busy, "customdata": held, "zmin": 0, "zmax": 1, "xgap": 1, "ygap": 1,
         "colorscale": "Cividis", "reversescale": true,
         "colorbar": { "tickformat": ".0%", "title": { "text": "cells busy", "side": "right" }, "outlinewidth": 0.5 },
-        "hovertemplate": "channel %{y}, die %{x}: cells busy %{z:.1%}, held for transfers %{customdata:.1%}\
-            <extra></extra>",
+        "hovertemplate": format!(
+            "channel %{{y}}, {word} %{{x}}: cells busy %{{z:.1%}}, held for transfers %{{customdata:.1%}}<extra></extra>"
+        ),
     });
     if each.die_cell.len() <= LABELED {
         map["texttemplate"] = "%{z:.0%}".into();
@@ -65,14 +68,14 @@ fn dies(each: &Each) -> Option<Figure> {
     };
     let mut y = whole("channel", channels);
     y["autorange"] = "reversed".into();
-    let layout = json!({ "xaxis": whole("die of the channel", dies), "yaxis": y });
+    let layout = json!({ "xaxis": whole(&format!("{word} of the channel"), dies), "yaxis": y });
     let caption = html! {
-        "Share of the measured time that the cells of each die were busy. A row is a channel, a column is a die of it, "
-        "and darker is busier. Hover over a die to see the time that it was held with idle cells, while its data moved "
-        "or waited for the channel. Single dark dies are hot spots, where requests queue."
+        "Share of the measured time that the cells of each " (word) " were busy. A row is a channel, a column is a "
+        (word) " of it, and darker is busier. Hover over a " (word) " to see the time that it was held with idle cells, "
+        "while its data moved or waited for the channel. Single dark cells are hot spots, where requests queue."
     };
     Some(
-        Figure::new("die-utilization", "Dies", caption, vec![map], layout)
+        Figure::new("die-utilization", plural, caption, vec![map], layout)
             .high((150 + 24 * channels as u32).clamp(300, 800)),
     )
 }
