@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::Write;
 
 use clap::Subcommand;
+use clap_complete::ArgValueCompleter;
 use floatgate_array::config::ArrayConfig;
 use floatgate_core::config::cells::CellMode;
 use floatgate_core::config::{self, DeviceConfig, Direction, Listed, Listing};
@@ -15,6 +16,7 @@ use floatgate_core::sim::time::Time;
 use floatgate_run::device::DeviceSpec;
 use floatgate_workload::quantity::readable;
 
+use crate::complete;
 use crate::failure::Failure;
 use crate::output::print;
 
@@ -53,9 +55,10 @@ enum Command {
 #[derive(Clone, clap::Args)]
 pub struct Selection {
     /// Built-in device (see `floatgate device list`), or path of a device file
+    #[arg(add = ArgValueCompleter::new(complete::devices))]
     pub device: String,
     /// Change a parameter, such as geometry.channels=8 or gc.victim=fifo
-    #[arg(long = "set", value_name = "PATH=VALUE")]
+    #[arg(long = "set", value_name = "PATH=VALUE", add = ArgValueCompleter::new(complete::overrides))]
     pub overrides: Vec<String>,
     /// External policies that the program provides.
     #[arg(skip)]
@@ -101,7 +104,7 @@ pub fn run(args: Args, makers: &Externals) -> Result<(), Failure> {
 fn write_page(out: &mut impl Write, args: Args, makers: &Externals) -> anyhow::Result<()> {
     match args.command {
         Command::List { json: true } => writeln!(out, "{}", serde_json::to_string_pretty(&Listing::new()?)?)?,
-        Command::List { json: false } => list(out, &Listing::new()?.devices)?,
+        Command::List { json: false } => list(out, &Listing::new()?.devices, terminal_width())?,
         Command::Show { device, format } => {
             let chosen = device.spec().load()?;
             if let Some(array) = &chosen.array {
@@ -133,15 +136,69 @@ fn write_page(out: &mut impl Write, args: Args, makers: &Externals) -> anyhow::R
     Ok(())
 }
 
-fn list(out: &mut impl Write, devices: &[Listed]) -> anyhow::Result<()> {
+/// Groups of built-in devices: the title, and whether a device belongs to the group. A device is in the first group
+/// that it belongs to.
+const GROUPS: [(&str, fn(&Listed) -> bool); 3] = [
+    ("Present-day drives", |device| device.description.contains("present-day")),
+    ("For first steps and measurements", |device| device.name == "tiny" || device.name.starts_with("bench-")),
+    ("Drives of papers and of other simulators", |_| true),
+];
+
+/// Lists devices in groups. Descriptions are broken between words if lines have a `width`.
+fn list(out: &mut impl Write, devices: &[Listed], width: Option<usize>) -> anyhow::Result<()> {
+    let group = |device: &Listed| GROUPS.iter().position(|(_, belongs)| belongs(device));
     let widest = devices.iter().map(|device| device.name.len()).max().unwrap_or(0);
-    for Listed { name, description, logical_bytes, channels, chips, dies, planes, cell, .. } in devices {
-        let size = Size(*logical_bytes).to_string();
-        let cell = format!("{cell:?}").to_lowercase();
-        let array = format!("{channels}x{chips}x{dies}x{planes}");
-        writeln!(out, "{name:widest$}  {size:>10}  {array:>9}  {cell}  {description}")?;
+    let line = |name: &str, size: &str, array: &str, cell: &str| {
+        format!("{name:widest$}  {size:>10}  {array:>9}  {cell:<4}  ")
+    };
+    writeln!(out, "{}description", line("device", "capacity", "array", "cell"))?;
+    for (index, (title, _)) in GROUPS.iter().enumerate() {
+        writeln!(out, "\n{title}")?;
+        for device in devices.iter().filter(|device| group(device) == Some(index)) {
+            let Listed { name, description, logical_bytes, channels, chips, dies, planes, cell, .. } = device;
+            let array = format!("{channels}x{chips}x{dies}x{planes}");
+            let head = line(name, &Size(*logical_bytes).to_string(), &array, &format!("{cell:?}").to_lowercase());
+            let indent = head.len();
+            let lines = match width.and_then(|width| width.checked_sub(indent)).filter(|rest| *rest >= MIN_DESCRIPTION)
+            {
+                Some(rest) => broken(description, rest),
+                None => vec![description.clone()],
+            };
+            writeln!(out, "{head}{}", lines.join(&format!("\n{:indent$}", "")))?;
+        }
     }
+    writeln!(out, "\narray: channels x chips x dies x planes; `floatgate device show DEVICE` shows all parameters")?;
     Ok(())
+}
+
+/// Minimum width of a column of descriptions. In narrower terminals, lines are not broken.
+const MIN_DESCRIPTION: usize = 24;
+
+/// Breaks a text between words into lines of at most `width` characters.
+fn broken(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// Returns the width of the terminal of standard output, if it is one.
+fn terminal_width() -> Option<usize> {
+    #[cfg(unix)]
+    return rustix::termios::tcgetwinsize(std::io::stdout())
+        .ok()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|w| *w > 0);
+    #[cfg(not(unix))]
+    None
 }
 
 /// Shows the options of an array and its members.

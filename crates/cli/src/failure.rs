@@ -7,7 +7,7 @@ use floatgate_core::config::ConfigError;
 use floatgate_core::sim::text::escaped_lines;
 use floatgate_run::frontend::Stopped;
 
-use crate::signal;
+use crate::{color, signal};
 
 /// Reason why the command failed.
 #[derive(Debug)]
@@ -97,5 +97,5 @@ pub fn exit_status(done: Result<(), Failure>) -> u8 {
 /// escaped.
 pub fn say(text: &str) {
     use io::Write;
-    let _ = writeln!(io::stderr().lock(), "{}", escaped_lines(text));
+    let _ = writeln!(io::stderr().lock(), "{}", color::message(&escaped_lines(text)));
 }

@@ -2,21 +2,43 @@
 //!
 //! Packages contain them as files, which `scripts/shell_files.sh` writes.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 
 use anyhow::Context;
 use clap::Command;
 use clap_complete::Shell;
+use clap_complete::env::{CompleteEnv, Shells};
 
 /// Name of the program.
 const PROGRAM: &str = "floatgate";
 
-/// Returns the completion script of a shell.
-pub fn completions(command: &mut Command, shell: Shell) -> Vec<u8> {
+/// Variable with which the script of a shell asks the program for completions.
+const VARIABLE: &str = "FLOATGATE_COMPLETE";
+
+/// Returns the completion script of a shell. It calls the program for each completion.
+pub fn completions(shell: Shell) -> anyhow::Result<Vec<u8>> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, command, PROGRAM, &mut script);
-    script
+    let shells = Shells::builtins();
+    let completer = shells.completer(&shell.to_string()).context("the shell has no completions")?;
+    completer.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
+    Ok(script)
+}
+
+/// Prints completions if the script of a shell has asked for them, and returns the exit status.
+pub fn complete(command: fn() -> Command, arguments: &[OsString]) -> Option<u8> {
+    let directory = std::env::current_dir().ok();
+    let complete = CompleteEnv::with_factory(command).var(VARIABLE).bin(PROGRAM).completer(PROGRAM);
+    match complete.try_complete(arguments.iter().cloned(), directory.as_deref()) {
+        Ok(false) => None,
+        Ok(true) => Some(0),
+        Err(error) => {
+            // A failure to print it cannot be reported.
+            let _ = error.print();
+            Some(2)
+        }
+    }
 }
 
 /// Writes a man page for the program and for each of its commands to a directory, which is created if it is missing.

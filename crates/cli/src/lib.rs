@@ -2,11 +2,14 @@
 //!
 //! The program `floatgate` and the wheel of the Python package share it.
 
+mod color;
 mod compare;
+mod complete;
 #[cfg(feature = "live")]
 mod ctl;
 mod device;
 mod draw;
+mod examples;
 mod explain;
 mod failure;
 mod generated;
@@ -32,7 +35,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use failure::Failure;
 use floatgate_core::external::Externals;
@@ -107,17 +110,17 @@ enum Command {
     /// lists all studies. See docs/studies/index.md.
     #[command(after_long_help = python::HELP)]
     Study(python::Args),
-    /// Print a script that completes commands and options in a shell
+    /// Print a script that completes commands, options and their values in a shell
     ///
-    /// Example: `floatgate completions bash >~/.local/share/bash-completion/completions/floatgate`. The Python package
-    /// installs the scripts by itself. docs/install.md has the directories of all shells.
+    /// The script asks the program for the values: devices, paths of parameters and their values, states and formats.
+    /// The Python package installs the scripts by itself. docs/install.md has the directories of all shells.
     Completions {
         /// Shell that reads the script
         shell: Shell,
     },
     /// Write man pages for all commands to a directory
     ///
-    /// Example: `floatgate man ~/.local/share/man/man1`. The Python package installs the pages by itself.
+    /// The Python package installs the pages by itself.
     Man {
         /// Directory, which is created if it is missing
         directory: PathBuf,
@@ -168,6 +171,11 @@ impl Command {
     }
 }
 
+/// Returns the declaration of the command line.
+fn cli() -> clap::Command {
+    examples::add(Cli::command())
+}
+
 /// Runs a command line, which starts with the name of the program. Returns the exit status.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     main_with(Externals::default(), arguments)
@@ -186,7 +194,11 @@ pub fn main_with(makers: Externals, arguments: impl IntoIterator<Item = OsString
     }
     signal::survive_file_limits();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let mut command = match Cli::try_parse_from(&arguments) {
+    if let Some(status) = generated::complete(cli, &arguments) {
+        return status;
+    }
+    let parsed = cli().try_get_matches_from(&arguments).and_then(|found| Cli::from_arg_matches(&found));
+    let mut command = match parsed {
         Ok(cli) => cli.command,
         Err(mut error) => {
             suggest_new_name(&mut error, &arguments);
@@ -203,19 +215,19 @@ pub fn main_with(makers: Externals, arguments: impl IntoIterator<Item = OsString
         Command::Run(args) => run::run(&args, given(&arguments)),
         Command::Live(command) => command.run(),
         Command::Report(args) => report::run(&args),
-        Command::Compare(args) => compare::run(&args),
+        Command::Compare(args) => compare::run(&args, &arguments[1..]),
         Command::Explain(args) => explain::run(&args),
         Command::Draw(args) => draw::run(&args),
         Command::Device(args) => device::run(args, &makers),
         Command::State(args) => state::run(&args),
         Command::Trace(args) => trace::run(&args),
-        Command::Sweep(args) => python::run("sweep", &args, Cli::command),
-        Command::Optimize(args) => python::run("optimize", &args, Cli::command),
-        Command::Fleet(args) => python::run("fleet", &args, Cli::command),
-        Command::Design(args) => python::run("design", &args, Cli::command),
-        Command::Study(args) => python::run("study", &args, Cli::command),
-        Command::Completions { shell } => print(generated::completions(&mut Cli::command(), shell)),
-        Command::Man { directory } => generated::write_man_pages(Cli::command(), &directory).map_err(Failure::from),
+        Command::Sweep(args) => python::run("sweep", &args, cli),
+        Command::Optimize(args) => python::run("optimize", &args, cli),
+        Command::Fleet(args) => python::run("fleet", &args, cli),
+        Command::Design(args) => python::run("design", &args, cli),
+        Command::Study(args) => python::run("study", &args, cli),
+        Command::Completions { shell } => generated::completions(shell).map_err(Failure::from).and_then(print),
+        Command::Man { directory } => generated::write_man_pages(cli(), &directory).map_err(Failure::from),
     };
     let status = failure::exit_status(done);
     // A caller that continues after this, such as Python, would not flush the buffer.

@@ -40,13 +40,24 @@ impl Args {
 /// declaration of the command line.
 pub fn run(word: &str, args: &Args, program: fn() -> clap::Command) -> Result<(), Failure> {
     match installed() {
-        Ok(version) => {
-            warn_of_other(&version);
-            replace(Command::new(PYTHON).args(["-m", "floatgate", word]).args(&args.arguments))
-        }
         Err(_) if args.request_help() => print_help(word, program()),
-        Err(why) => Err(missing(word, &why)),
+        found => {
+            let arguments: Vec<OsString> = [word.into()].into_iter().chain(args.arguments.iter().cloned()).collect();
+            start(found, &arguments)
+        }
     }
+}
+
+/// Runs a command line of this program, without its name, by the Python package.
+pub fn forward(given: &[OsString]) -> Result<(), Failure> {
+    start(installed(), given)
+}
+
+/// Runs a command line by the Python package, if it was `found`.
+fn start(found: Result<String, String>, arguments: &[OsString]) -> Result<(), Failure> {
+    let version = found.map_err(|why| missing(&arguments[0].to_string_lossy(), &why))?;
+    warn_of_other(&version);
+    replace(Command::new(PYTHON).args(["-m", "floatgate"]).args(arguments))
 }
 
 /// Returns the version of the installed package, or the reason why there is none.

@@ -5,13 +5,18 @@ mod lifetime_text;
 pub mod progress;
 
 use std::io::IsTerminal;
+use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use clap_complete::ArgValueCompleter;
 use floatgate_core::config::units::Duration;
 use floatgate_core::lifetime::{Lifetime, Until};
+use floatgate_core::metrics::summary::Summary;
 use floatgate_core::precondition::Prewrite;
 use floatgate_run::device::LoadedDevice;
+use floatgate_run::frontend::{Frontend, Stopped};
+use floatgate_run::jobs;
 use floatgate_run::lifetime;
 use floatgate_run::seeds::SeedRuns;
 use floatgate_run::session::{Finished, Session};
@@ -22,12 +27,14 @@ use floatgate_run::text::summary::{self, Around};
 use floatgate_run::traces::Traces;
 use floatgate_run::workload::depth_note;
 
+use crate::color;
+use crate::complete;
 use crate::device::Selection;
 use crate::failure::{Failure, say};
 use crate::output::print;
 use crate::trace_args::{TraceArgs, whole};
 use interrupt::Interrupt;
-use progress::Terminal;
+use progress::{Quiet, Terminal};
 
 /// `floatgate run`.
 #[derive(Clone, clap::Args)]
@@ -43,14 +50,14 @@ pub struct RunArgs {
     /// They set its region on the device, its start, and the name of its stream (default: the name of the file). They
     /// also include the options for traces below, with an underscore, such as time_scale=0.5 or devices=merge, which
     /// override the options for all traces. See docs/reference/traces.md.
-    #[arg(required = true, value_name = "WORKLOAD")]
+    #[arg(required = true, value_name = "WORKLOAD", add = ArgValueCompleter::new(complete::workloads))]
     workloads: Vec<String>,
     /// Initial state of the device: none, fill, aged=V, invalid=V, steady or a workload
     ///
     /// aged=V: filled, with a share V of each block invalid. invalid=V: without valid data, with a share V of the pages
     /// written and invalid. steady: overwritten at random until the write amplification is stable. A job or trace is
     /// served without simulated time. See docs/model/preconditioning.md.
-    #[arg(long, value_name = "STATE", default_value = "fill")]
+    #[arg(long, value_name = "STATE", default_value = "fill", add = ArgValueCompleter::new(complete::preconditions))]
     precondition: String,
     /// Before the run, write the data that the workload reads before writing it
     ///
@@ -73,11 +80,14 @@ pub struct RunArgs {
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_hyphen_values = true)]
     seed: u64,
-    /// Run with seeds 1 to N, or A to B, and print means with confidence intervals
+    /// Run with seeds 1 to N, A to B, or A,B,..., and print means with confidence intervals
     ///
     /// Each result is written to DIR/seed-N, if there is --out.
-    #[arg(long, value_name = "N|A..B", conflicts_with_all = ["seed", "json"])]
+    #[arg(long, value_name = "N|A..B|A,B", conflicts_with_all = ["seed", "json"])]
     seeds: Option<Seeds>,
+    /// Number of seeds that run in parallel
+    #[arg(long, value_name = "N", default_value_t = NonZero::<usize>::MIN, requires = "seeds", conflicts_with = "until")]
+    jobs: NonZero<usize>,
     /// Repeat the workload without simulated time until EVENT, and show how the device wears out
     ///
     /// worn-out: too few good blocks are left for the data of the host. first-expiry: a block has to be erased more
@@ -96,6 +106,9 @@ pub struct RunArgs {
     no_attribution: bool,
     #[command(flatten)]
     detail: DetailArgs,
+    /// Print all values, instead of the main ones
+    #[arg(long, conflicts_with_all = ["json", "seeds", "until"])]
+    details: bool,
     /// Print the result as JSON instead
     #[arg(long)]
     json: bool,
@@ -137,7 +150,27 @@ enum Requests {
     Csv,
 }
 
+/// Form in which a result is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    /// The main values.
+    Main,
+    /// All values.
+    Details,
+    /// JSON.
+    Json,
+}
+
 impl RunArgs {
+    /// Returns the form in which the result is printed.
+    fn shown(&self) -> Shown {
+        match (self.json, self.details) {
+            (true, _) => Shown::Json,
+            (false, true) => Shown::Details,
+            (false, false) => Shown::Main,
+        }
+    }
+
     /// Returns the specification of the run. `command` is the command line without the name of the program.
     pub(crate) fn spec(&self, command: Vec<String>) -> RunSpec {
         let state = match &self.load_state {
@@ -150,7 +183,7 @@ impl RunArgs {
             prewrite: self.prewrite,
             save_state: self.save_state.clone(),
             seed: self.seed,
-            seeds: self.seeds,
+            seeds: self.seeds.clone(),
             until: self.until,
             endurance_scale: self.endurance_scale,
             attribution: !self.no_attribution,
@@ -212,23 +245,23 @@ pub fn run(args: &RunArgs, given: Vec<String>) -> Result<(), Failure> {
         return run_lifetimes(&spec, &traces, &chosen, &terminal, args.json);
     }
     match &spec.seeds {
-        Some(_) => run_seeds(&spec, &traces, &chosen, &terminal),
-        None => run_one(&spec, &traces, chosen, &terminal, args.json),
+        Some(_) => run_seeds(&spec, &traces, &chosen, &terminal, args.jobs.get()),
+        None => run_one(&spec, &traces, chosen, &terminal, args.shown()),
     }
 }
 
-/// Runs with one seed, and prints the result, as JSON if `json`.
+/// Runs with one seed, and prints the result.
 fn run_one(
     spec: &RunSpec,
     traces: &Traces,
     chosen: LoadedDevice,
     terminal: &Terminal,
-    json: bool,
+    shown: Shown,
 ) -> Result<(), Failure> {
     let session = Session::open(spec, traces, chosen, terminal)?;
     note_depth(spec);
     let finished = session.run_into_directory(terminal)?;
-    print_result(&finished, json)?;
+    print_result(&finished, shown)?;
     if finished.summary.complete { Ok(()) } else { Err(Failure::Ended) }
 }
 
@@ -239,36 +272,71 @@ fn note_depth(spec: &RunSpec) {
     }
 }
 
-/// Runs with each seed, and prints one summary of all results, with confidence intervals.
-fn run_seeds(spec: &RunSpec, traces: &Traces, chosen: &LoadedDevice, terminal: &Terminal) -> Result<(), Failure> {
+/// Data about the run of a seed: its result, the descriptions of its workloads, its preparation time and its files.
+type OfSeed = (Summary, Vec<String>, Option<f64>, Vec<PathBuf>);
+
+/// Runs with each seed, up to `jobs` at the same time, and prints one summary of all results, with confidence intervals.
+fn run_seeds(
+    spec: &RunSpec,
+    traces: &Traces,
+    chosen: &LoadedDevice,
+    terminal: &Terminal,
+    jobs: usize,
+) -> Result<(), Failure> {
     let runs = SeedRuns::open(spec, traces, chosen)?;
     note_depth(spec);
-    let last = runs.last();
-    let (mut summaries, mut descriptions, mut reports) = (Vec::new(), Vec::new(), Vec::new());
-    let mut is_ended = false;
-    for spec in runs.specs() {
-        let finished = Session::open(spec, traces, chosen.clone(), terminal)
-            .and_then(|session| session.run_into_directory(terminal));
-        let Finished { summary, workload, prepared_s, written } = match finished {
-            // Results of the seeds so far are shown.
-            Err(stopped) if stopped.is_interrupted() && !summaries.is_empty() => {
-                say(&format!("seed {}: {}", spec.seed, stopped.failure));
+    let wanted = runs.specs().len();
+    let mut finished: Vec<(usize, OfSeed)> = Vec::new();
+    let (mut failure, mut is_ended) = (None, false);
+    let mut keep = |index: usize, result: Result<OfSeed, Stopped>| {
+        let seed = runs.specs()[index].seed;
+        match result {
+            Err(stopped) if stopped.is_interrupted() => {
+                say(&format!("seed {seed}: {}", stopped.failure));
                 is_ended = true;
-                break;
             }
-            finished => finished?,
-        };
-        say(&format!("seed {} of {last}: {}", spec.seed, summary::real_time(&summary, prepared_s)));
-        is_ended = !summary.complete;
-        if is_ended {
-            break;
+            Err(stopped) => failure = failure.take().or(Some(stopped)),
+            Ok(of_seed) => {
+                let (number, cost) = (finished.len() + 1, summary::real_time(&of_seed.0, of_seed.2));
+                say(&format!("seed {seed}, {number} of {wanted}: {cost}"));
+                match of_seed.0.complete {
+                    true => finished.push((index, of_seed)),
+                    false => is_ended = true,
+                }
+            }
         }
-        descriptions = workload.descriptions();
-        summaries.push(summary);
-        reports.extend(written.into_iter().next());
+        failure.is_none() && !is_ended
+    };
+    if jobs == 1 {
+        let mut results = runs.specs().iter().map(|spec| run_seed(spec, traces, chosen, terminal)).enumerate();
+        while results.next().is_some_and(|(index, result)| keep(index, result)) {}
+    } else {
+        let interrupt = terminal.interrupt();
+        let work =
+            |spec: &RunSpec| run_seed(spec, traces, chosen, &Quiet { interrupt: interrupt.clone(), seed: spec.seed });
+        jobs::each(jobs, runs.specs(), work, keep);
     }
-    print(seeds::text(&summaries, &descriptions, reports, runs.specs().len()))?;
+    if let Some(stopped) = failure {
+        return Err(stopped.into());
+    }
+    finished.sort_by_key(|(index, _)| *index);
+    let descriptions = finished.first().map(|(_, of_seed)| of_seed.1.clone()).unwrap_or_default();
+    let reports = finished.iter().filter_map(|(_, of_seed)| of_seed.3.first().cloned()).collect();
+    let summaries: Vec<Summary> = finished.into_iter().map(|(_, of_seed)| of_seed.0).collect();
+    print(color::labels(seeds::text(&summaries, &descriptions, reports, wanted)))?;
     if is_ended { Err(Failure::Ended) } else { Ok(()) }
+}
+
+/// Runs with one of several seeds.
+fn run_seed(
+    spec: &RunSpec,
+    traces: &Traces,
+    chosen: &LoadedDevice,
+    frontend: &dyn Frontend,
+) -> Result<OfSeed, Stopped> {
+    let session = Session::open(spec, traces, chosen.clone(), frontend)?;
+    let Finished { summary, workload, prepared_s, written } = session.run_into_directory(frontend)?;
+    Ok((summary, workload.descriptions(), prepared_s, written))
 }
 
 /// Wears the device out with each seed, and prints the result, as JSON if `json`.
@@ -285,13 +353,15 @@ fn run_lifetimes(
 }
 
 /// Prints the result.
-fn print_result(finished: &Finished, json: bool) -> Result<(), Failure> {
+fn print_result(finished: &Finished, shown: Shown) -> Result<(), Failure> {
     // If both streams go to a terminal, the warnings are already visible there.
     let with_warnings = !(std::io::stdout().is_terminal() && std::io::stderr().is_terminal());
     let Finished { summary, workload, prepared_s, written } = finished;
-    if json {
+    if shown == Shown::Json {
         return print(summary.to_json());
     }
-    let around = Around { descriptions: &workload.descriptions(), prepared_s: *prepared_s, written, with_warnings };
-    print(summary::text(summary, &around))
+    let descriptions = &workload.descriptions();
+    let with_details = shown == Shown::Details;
+    let around = Around { descriptions, prepared_s: *prepared_s, written, with_warnings, with_details };
+    print(color::labels(summary::text(summary, &around)))
 }

@@ -353,7 +353,7 @@ impl ServeArgs {
         let nbd = addresses.iter().map(|address| format!("NBD clients at {address}"));
         let vhost_user = self.vhost_user.iter().map(|path| format!("vhost-user clients at {}", path.display()));
         let served: Vec<String> = nbd.chain(vhost_user).collect();
-        let around = Around { descriptions: &served, prepared_s: None, written, with_warnings };
+        let around = Around { descriptions: &served, prepared_s: None, written, with_warnings, with_details: true };
         let text = if self.json { summary.to_json() } else { summary::text(summary, &around) };
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)
     }

@@ -2,11 +2,14 @@
 
 use std::num::NonZeroU64;
 
+use clap_complete::ArgValueCompleter;
 use floatgate_core::config::units::Duration;
 use floatgate_run::traces::{ColumnsFile, TraceFormat, TraceSpec, Traces};
 use floatgate_workload::file::Stop;
 use floatgate_workload::trace::words::max_gap;
 use floatgate_workload::trace::{Action, Devices, Fit, Replay, TimeScale, TimeUnit};
+
+use crate::complete;
 
 /// Trace options of `floatgate run` and `floatgate trace`.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -17,7 +20,7 @@ pub struct TraceArgs {
     /// Formats: alibaba, biotracer, blkparse, blktrace, disksim, fio, fiu, flashsim, floatgate, mqsim, msr, replay-log,
     /// spc, ssdsim, systor, tencent, vscsi. Any other text with columns can be described, for example with
     /// 'delimited:columns=op,offset,size;offset=bytes;size=bytes;read=R;write=W'. See docs/reference/traces.md.
-    #[arg(long)]
+    #[arg(long, add = ArgValueCompleter::new(complete::formats))]
     format: Option<TraceFormat>,
     /// Read the columns of format delimited from a TOML file
     #[arg(long, value_name = "FILE")]

@@ -23,7 +23,7 @@ fn summary(bench: &Bench, path: &str) -> Value {
 fn a_run_writes_results_of_the_array_and_its_members() {
     let bench = bench();
     let job = "rw=randrw bs=4k iodepth=8 number_ios=2000";
-    let text = bench.good(&["run", "raid5.toml", job, "--out", "out", "--requests", "csv", "--series"]);
+    let text = bench.good(&["run", "raid5.toml", job, "--out", "out", "--requests", "csv", "--series", "--details"]);
     for line in ["array          level 5, optimal", "stripe writes", "member 3"] {
         assert!(text.contains(line), "{text}");
     }

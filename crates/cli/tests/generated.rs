@@ -3,14 +3,38 @@
 use crate::common::Bench;
 
 #[test]
-fn completions_of_each_shell_name_the_commands() {
+fn completions_of_each_shell_ask_the_program() {
     let bench = Bench::new();
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = bench.good(&["completions", shell]);
-        assert!(script.contains("convert") && script.contains("precondition"), "{shell}: {script}");
+        assert!(script.contains("FLOATGATE_COMPLETE") && script.contains("floatgate"), "{shell}: {script}");
     }
     let error = bench.refused(&["completions", "cmd"]);
     assert!(error.contains("[possible values: bash, elvish, fish, powershell, zsh]"), "{error}");
+}
+
+/// The script of a shell calls the program for each completion, here that of fish.
+#[test]
+fn values_are_completed() {
+    let bench = Bench::new();
+    let complete = |words: &[&str]| {
+        let mut command = bench.command(&[&["--", "floatgate"], words].concat());
+        let output = command.env("FLOATGATE_COMPLETE", "fish").output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for (words, expected) in [
+        (&["comp"][..], "compare"),
+        (&["run", "tlc"], "tlc-nvme"),
+        (&["run", "tiny", "--set", "geometry.ch"], "geometry.channels="),
+        (&["run", "tiny", "--set", "gc.victim=gr"], "gc.victim=greedy"),
+        (&["run", "tiny", "--precondition", "st"], "steady"),
+        (&["run", "tiny", "--format", "ms"], "msr"),
+        (&["device", "show", "hu2"], "hu2011"),
+    ] {
+        let found = complete(words);
+        assert!(found.lines().any(|line| line.split('\t').next() == Some(expected)), "{words:?}: {found}");
+    }
 }
 
 #[test]

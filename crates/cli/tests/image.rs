@@ -337,6 +337,20 @@ fn a_recording_on_an_image_replays_from_the_state_of_the_image() {
     }
 }
 
+/// The text names what differs from the built-in device. Nothing was given with `--set`.
+#[test]
+fn the_result_names_the_parameters_that_an_image_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+    command.current_dir(folder.path()).args(["serve", "tiny", "--image", "memory", "--no-delay"]);
+    let child = command.args(["--nbd", "unix:ssd.sock"]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut live = Live::of(child);
+    client(&folder).write(0, &[7; 4096], false).unwrap();
+    let text = String::from_utf8(live.end(Signal::INT).stdout).unwrap();
+    let device = text.lines().next().unwrap();
+    assert!(device.starts_with("device         tiny (changed: ") && !text.contains("--set"), "{text}");
+}
+
 /// A few writes to an empty device of a terabyte access few pages of its tables. With huge pages, each access would
 /// take
 /// 2 MiB.

@@ -86,14 +86,60 @@ fn a_comparison_shows_ratios_and_warns_of_unknown_noise() {
         let summary: Value = serde_json::from_str(&read(&bench.path(out).join("summary.json"))).unwrap();
         summary["write_amplification"].as_f64().unwrap()
     };
-    let row = json["metrics"].as_array().unwrap().iter().find(|row| row["metric"] == "write amplification").unwrap();
+    let row = json["metrics"].as_array().unwrap().iter().find(|row| row["metric"] == "write_amplification").unwrap();
     assert_eq!(row["values"][0]["mean"].as_f64(), Some(value("a")));
     assert_eq!(row["values"][1]["ratio"].as_f64(), Some(value("b") / value("a")));
     assert_eq!(row["values"][1]["difference"], "noise_unknown");
-    let row = json["metrics"].as_array().unwrap().iter().find(|row| row["metric"] == "cleaning efficiency").unwrap();
-    assert_eq!(row["unit"], "share");
-    let line = text.lines().find(|line| line.starts_with("cleaning efficiency, %")).unwrap();
+    let row = json["metrics"].as_array().unwrap().iter().find(|row| row["metric"] == "gc.efficiency").unwrap();
+    assert_eq!((&row["unit"], &row["label"]), (&"share".into(), &"cleaning efficiency".into()));
+    let all = bench.good(&["compare", "a", "fifo=b", "--all"]);
+    let line = all.lines().find(|line| line.starts_with("gc.efficiency, %")).unwrap();
     assert!(line.ends_with(" pp"), "{line}");
+}
+
+/// The table has the metrics that differ most, all metrics, or those that are requested. Names are paths in a summary.
+#[test]
+fn a_comparison_shows_the_metrics_that_differ_most() {
+    let bench = Bench::new();
+    for (out, victim) in [("a", "greedy"), ("b", "fifo")] {
+        let set = format!("gc.victim={victim}");
+        let run = ["run", "tiny", JOB, "--precondition", "steady", "--set", &set, "--out", out];
+        bench.good(&[&run[..], &["--seeds", "1,3..4", "--jobs", "2"]].concat());
+    }
+    let rows =
+        |text: &str| text.lines().skip(2).take_while(|line| !line.is_empty()).map(str::to_owned).collect::<Vec<_>>();
+    let json = bench.json(&["compare", "a", "b"]);
+    assert_eq!(json["groups"][0]["seeds"], serde_json::json!([1, 3, 4]));
+    let names: Vec<&str> =
+        json["metrics"].as_array().unwrap().iter().map(|row| row["metric"].as_str().unwrap()).collect();
+    let few = bench.good(&["compare", "a", "b"]);
+    assert_eq!(rows(&few).len(), 10, "{few}");
+    assert!(few.contains(&format!("10 of {} metrics, those that differ most; --all prints all", names.len())), "{few}");
+    let all = rows(&bench.good(&["compare", "a", "b", "--all"]));
+    for (line, name) in all.iter().zip(&names) {
+        assert!(line.starts_with(name.trim_start_matches("requests.")), "{line}: {name}");
+    }
+    assert_eq!(all.len(), names.len());
+    for name in ["read.latency_us.p99", "requests.read.latency_us.p99"] {
+        let one = rows(&bench.good(&["compare", "a", "b", "--metric", name]));
+        assert!(one.len() == 1 && one[0].starts_with("read.latency_us.p99 "), "{one:?}");
+    }
+    let error = bench.refused(&["compare", "a", "b", "--metric", "write amplification"]);
+    assert!(error.contains("unknown metric `write amplification`: expected one of"), "{error}");
+    assert!(error.contains(" write_amplification,"), "{error}");
+}
+
+/// Parallel runs have the results of runs one after another.
+#[test]
+fn seeds_run_in_parallel() {
+    let bench = Bench::new();
+    let run = ["run", "tiny", JOB, "--precondition", "steady", "--seeds", "4"];
+    let one_by_one = bench.good(&run);
+    assert_eq!(bench.good(&[&run[..], &["--jobs", "3"]].concat()), one_by_one);
+    let error = bench.refused(&["run", "tiny", JOB, "--jobs", "2"]);
+    assert!(error.contains("--seeds"), "{error}");
+    let error = bench.refused(&["run", "tiny", "rw=nonsense", "--seeds", "4", "--jobs", "2"]);
+    assert!(error.contains("nonsense"), "{error}");
 }
 
 #[test]
@@ -175,7 +221,7 @@ fn invalid_comparisons_are_refused() {
         (&["compare", "a", "none"], "cannot read none"),
         (&["compare", "a", "x=none*"], "none*: no path matches"),
         (&["compare", "x=a", "x=b"], "two groups have the label x"),
-        (&["run", "tiny", JOB, "--seeds", "1", "--out", "c"], "expected a number from 2 to 1000"),
+        (&["run", "tiny", JOB, "--seeds", "0", "--out", "c"], "expected a number of seeds from 1 to 1000"),
     ] {
         let error = bench.refused(arguments);
         assert!(error.contains(what), "{arguments:?}: {error}");

@@ -58,7 +58,7 @@ fn a_run_without_measured_requests_has_a_warning() {
     assert!(summary["warnings"][0].as_str().unwrap().contains("no request completed in the measured part"));
     assert_eq!(summary["utilization"]["dies"]["idle"]["mean"], Value::Null);
     assert_eq!(summary["requests"]["all"]["iops"], Value::Null);
-    let page = String::from_utf8(bench.run(&arguments).stdout).unwrap();
+    let page = String::from_utf8(bench.run(&[&arguments[..], &["--details"]].concat()).stdout).unwrap();
     assert!(page.contains("cells -, held for transfers -"), "{page}");
     // Preconditioning is not part of the result.
     let summary = bench.json(&[arguments[0], "--precondition", "fill"]);
@@ -79,7 +79,7 @@ fn wear_is_reported_as_a_share_of_the_endurance() {
     let touched: u64 = summary["updates"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
     assert_eq!(summary["write_amplification"].as_f64().unwrap(), all as f64 / touched as f64);
     assert_eq!(bench.json(&[OVERWRITE, "--set", "nand.endurance=0"])["wear"]["life_used"], Value::Null);
-    let page = String::from_utf8(bench.run(&arguments).stdout).unwrap();
+    let page = String::from_utf8(bench.run(&[&arguments[..], &["--details"]].concat()).stdout).unwrap();
     assert!(page.contains("% of the endurance used"), "{page}");
 }
 
@@ -118,7 +118,8 @@ fn a_workload_can_precondition() {
 #[test]
 fn the_text_of_a_result_has_the_main_values() {
     let bench = Bench::with_device();
-    let output = bench.run(&["rw=randrw name=a number_ios=9000 thinktime=1; rw=write name=b number_ios=100"]);
+    let jobs = "rw=randrw name=a number_ios=9000 thinktime=1; rw=write name=b number_ios=100";
+    let output = bench.run(&[jobs, "--details"]);
     assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
     let page = String::from_utf8(output.stdout).unwrap();
     let words = ["test-drive", "fill:", "IOPS", "p99.9 ", "a read", "b write", "amplification", "efficiency", "cells"];
@@ -127,11 +128,42 @@ fn the_text_of_a_result_has_the_main_values() {
     }
 }
 
+/// Without details, the text has at most 20 lines, whatever the device and the workloads.
+#[test]
+fn the_text_of_a_result_is_short() {
+    let bench = Bench::new();
+    let many = (0..30).map(|number| format!("rw=randrw name=job{number} number_ios=20")).collect::<Vec<_>>().join("; ");
+    let flushes = "rw=randrw bs=4k number_ios=2000 iodepth=8 fsync=8 ioengine=libaio";
+    let bast = ["--set", "mapping.scheme.bast.logs=2", "--set", "capacity.spare=0.6"];
+    for arguments in [
+        &["run", "tiny", flushes, "--precondition", "steady", "--out", "D"][..],
+        &["run", "tiny", &many, "--set", "faults={}", "--set", "buffer.capacity=1MiB"],
+        &[&["run", "tiny", flushes][..], &bast].concat(),
+        &["run", "tlc-nvme", flushes, "--precondition", "none"],
+    ] {
+        let text = bench.good(arguments);
+        assert!(text.lines().count() <= 20, "{} lines: {text}", text.lines().count());
+        for start in ["device ", "workload ", "precondition ", "measured ", "read ", "time spent on", "limited by"] {
+            assert!(text.lines().any(|line| line.starts_with(start)), "{start} is missing: {text}");
+        }
+        for word in ["no time", "other 0.0 %", "0.0 % +- 0.0 %", "\x1b["] {
+            assert!(!text.contains(word), "{word}: {text}");
+        }
+        let all = bench.good(&[arguments, &["--details"]].concat());
+        assert!(all.lines().count() > 20 && all.contains("\nsimulation "), "{all}");
+    }
+    let text = bench.good(&["run", "tiny", flushes, "--set", "gc.victim=fifo"]);
+    assert!(text.starts_with("device         tiny (changed: gc.victim): "), "{text}");
+    let text = bench.good(&["run", "tiny", &many]);
+    assert!(text.contains(", and 29 others; --details shows all"), "{text}");
+}
+
 #[test]
 fn merges_of_log_blocks_are_in_the_text() {
     let bench = Bench::with_device();
     let scheme = ["--set", "mapping.scheme.bast.logs=2", "--set", "capacity.spare=0.6"];
-    let page = bench.good(&[&["rw=randwrite bs=4k number_ios=200", "--precondition", "fill"][..], &scheme].concat());
+    let page = bench
+        .good(&[&["rw=randwrite bs=4k number_ios=200", "--precondition", "fill", "--details"][..], &scheme].concat());
     let line = |name: &str| page.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{page}"));
     assert!(line("merges ").ends_with(" full"), "{page}");
     assert!(line("log blocks ").ends_with(" reclaimed, of 1.00 logical blocks each"), "{page}");
@@ -380,7 +412,7 @@ fn writes_smaller_than_a_page_are_a_warning_in_steady_state() {
 fn buffer_and_firmware_are_reported_if_they_are_modeled() {
     let bench = Bench::with_device();
     let job = "rw=randrw norandommap=1 size=2M bs=4k iodepth=8 number_ios=4000";
-    let without = bench.run(&[job]);
+    let without = bench.run(&[job, "--details"]);
     assert!(without.status.success(), "{}", stderr(&without));
     let text = String::from_utf8(without.stdout).unwrap();
     assert!(!text.lines().any(|line| line.starts_with("buffer ") || line.starts_with("firmware ")), "{text}");
@@ -388,7 +420,7 @@ fn buffer_and_firmware_are_reported_if_they_are_modeled() {
     assert!(plain.get("buffer").is_none() && plain.get("firmware").is_none());
 
     let set = ["--set", "buffer.capacity=1MiB", "--set", "controller.firmware.lookup=100"];
-    let output = bench.run(&[&[job], &set[..]].concat());
+    let output = bench.run(&[&[job, "--details"], &set[..]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let text = String::from_utf8(output.stdout).unwrap();
     // Long lines are wrapped.
@@ -572,7 +604,10 @@ fn write_amplification_and_utilization_stay_within_bounds_after_the_ramp() {
 #[test]
 fn a_run_lists_its_files_and_the_time_of_its_preparation() {
     let bench = Bench::new();
-    let text = bench.good(&["run", "tiny", "rw=read number_ios=9", "--out", "D", "--requests=csv", "--timeline"]);
+    let run = ["run", "tiny", "rw=read number_ios=9", "--out", "D", "--requests=csv", "--timeline"];
+    let text = bench.good(&run);
+    assert!(text.ends_with("\nwritten to     D/report.html, with 5 files next to it\n"), "{text}");
+    let text = bench.good(&[&run[..], &["--details"]].concat());
     let files: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("written to")).collect();
     let names =
         ["report.html", "summary.json", "requests.csv", "series.parquet", "timeline.pftrace.gz", "digests.json"];

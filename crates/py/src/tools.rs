@@ -116,13 +116,13 @@ pub fn trace_convert(
     })
 }
 
-/// Returns a summary as text, like that of `floatgate run`.
+/// Returns a summary as text, like that of `floatgate run`, with `--details` if `with_details`.
 #[pyfunction]
-pub fn summary_text(py: Python<'_>, json: &str) -> PyResult<String> {
+pub fn summary_text(py: Python<'_>, json: &str, with_details: bool) -> PyResult<String> {
     let summary = read(py, "summary", json)?;
     Ok(text::summary::text(
         &summary,
-        &Around { descriptions: &[], prepared_s: None, written: &[], with_warnings: true },
+        &Around { descriptions: &[], prepared_s: None, written: &[], with_warnings: true, with_details },
     ))
 }
 

@@ -31,6 +31,7 @@ pub mod failure;
 pub mod files;
 pub mod frontend;
 mod iolog;
+pub mod jobs;
 pub mod lifetime;
 pub mod memory;
 mod no_effect;

@@ -75,7 +75,7 @@ pub fn run(
     until.check(&chosen.config).map_err(|error| Subject::Device.stopped(Failure::mistake(error)))?;
     let lock = spec.out.as_deref().map(Lock::of).transpose();
     let _lock = lock.map_err(|error| Subject::Output.stopped(Failure::Fault(error)))?;
-    let seeds = spec.seeds.map_or_else(|| vec![spec.seed], |seeds| seeds.all());
+    let seeds = spec.seeds.as_ref().map_or_else(|| vec![spec.seed], |seeds| seeds.all().to_vec());
     let mut runs = Vec::new();
     for seed in seeds {
         let one = RunSpec { seed, seeds: None, ..spec.clone() };

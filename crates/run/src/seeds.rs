@@ -9,14 +9,13 @@ use crate::device::LoadedDevice;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::{Lock, SUMMARY, seeds_in};
-use crate::spec::{RunSpec, Seeds};
+use crate::spec::RunSpec;
 use crate::traces::Traces;
 
-/// Runs of one specification with several seeds, one after the other. Each has a directory of its own below that of
+/// Runs of one specification with several seeds. Each has a directory of its own below that of
 /// the specification, if there is one.
 #[derive(Debug)]
 pub struct SeedRuns {
-    seeds: Seeds,
     specs: Vec<RunSpec>,
     _lock: Option<Lock>,
 }
@@ -25,10 +24,10 @@ impl SeedRuns {
     /// Checks a specification that has seeds, and checks and locks its directory.
     pub fn open(spec: &RunSpec, traces: &Traces, chosen: &LoadedDevice) -> Result<SeedRuns, Failure> {
         spec.check()?;
-        let Some(seeds) = spec.seeds else {
+        let Some(seeds) = &spec.seeds else {
             return Err(Failure::mistake("a series of runs needs --seeds"));
         };
-        let all = seeds.all();
+        let all = seeds.all().to_vec();
         files::check(spec, traces, chosen, Some(&all))?;
         let lock = spec.out.as_deref().map(Lock::of).transpose().map_err(Failure::Fault)?;
         if let Some(out) = &spec.out {
@@ -36,12 +35,7 @@ impl SeedRuns {
         }
         let of_seed = |seed| spec.out.as_deref().map(|out| place(out, seed));
         let one = |seed| RunSpec { seed, seeds: None, out: of_seed(seed), ..spec.clone() };
-        Ok(SeedRuns { seeds, specs: all.into_iter().map(one).collect(), _lock: lock })
-    }
-
-    /// Returns the last seed.
-    pub fn last(&self) -> u64 {
-        self.seeds.last()
+        Ok(SeedRuns { specs: all.into_iter().map(one).collect(), _lock: lock })
     }
 
     /// Returns the specification of each run.

@@ -201,12 +201,9 @@ impl fmt::Display for Extent {
     }
 }
 
-/// Seeds, from the first to the last. Written as `A..B`, or as `N` for 1 to N.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seeds {
-    first: u64,
-    last: u64,
-}
+/// Seeds of several runs, in order. Written as `N` for 1 to N, as a range `A..B`, or as a list such as `1,4,7..9`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seeds(Vec<u64>);
 
 /// Maximum number of seeds of a command.
 const MAX_SEEDS: u64 = 1000;
@@ -215,36 +212,46 @@ impl FromStr for Seeds {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Seeds, String> {
-        let (first, last) = text.split_once("..").unwrap_or(("1", text));
-        let number = |text: &str| text.parse::<u64>().ok();
-        let seeds = number(first).zip(number(last)).map(|(first, last)| Seeds { first, last });
-        let seeds = seeds.filter(|seeds| seeds.first < seeds.last && seeds.last - seeds.first < MAX_SEEDS);
-        seeds.ok_or_else(|| {
-            format!("expected a number from 2 to {MAX_SEEDS}, or a range A..B of 2 to {MAX_SEEDS} seeds")
-        })
+        let is_list = text.contains(',');
+        let mut seeds = Vec::new();
+        for part in text.split(',') {
+            let (first, last) = part.split_once("..").unwrap_or((if is_list { part } else { "1" }, part));
+            let number = |text: &str| text.trim().parse::<u64>().ok();
+            let range = number(first).zip(number(last));
+            let Some((first, last)) = range.filter(|(first, last)| first <= last && last - first < MAX_SEEDS) else {
+                return Err(Seeds::EXPECTED.to_owned());
+            };
+            seeds.extend(first..=last);
+        }
+        let mut different = seeds.clone();
+        different.sort_unstable();
+        different.dedup();
+        match seeds.len() as u64 {
+            count if count > MAX_SEEDS => Err(Seeds::EXPECTED.to_owned()),
+            _ if different.len() < seeds.len() => Err("a seed occurs twice, whose runs would be equal".to_owned()),
+            _ => Ok(Seeds(seeds)),
+        }
     }
 }
 
 impl fmt::Display for Seeds {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{}..{}", self.first, self.last)
+        let is_range = self.0.windows(2).all(|pair| pair[1].checked_sub(pair[0]) == Some(1));
+        match self.0.as_slice() {
+            [first, .., last] if is_range => write!(f, "{first}..{last}"),
+            [only] => write!(f, "{only}..{only}"),
+            all => f.write_str(&all.iter().map(u64::to_string).collect::<Vec<_>>().join(",")),
+        }
     }
 }
 
 impl Seeds {
-    /// Returns the first seed.
-    pub fn first(self) -> u64 {
-        self.first
-    }
-
-    /// Returns the last seed.
-    pub fn last(self) -> u64 {
-        self.last
-    }
+    const EXPECTED: &'static str =
+        "expected a number of seeds from 1 to 1000, a range such as 5..9, or a list such as 1,4,7..9";
 
     /// Returns all seeds, in order.
-    pub fn all(self) -> Vec<u64> {
-        (self.first..=self.last).collect()
+    pub fn all(&self) -> &[u64] {
+        &self.0
     }
 }
 
@@ -355,7 +362,7 @@ impl RunSpec {
         let all = pipes.len();
         pipes.sort();
         let twice = pipes.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| &pair[0]);
-        let (path, why) = match (twice, self.seeds) {
+        let (path, why) = match (twice, &self.seeds) {
             (Some(path), _) => (path, "more than once"),
             (None, Some(_)) if all > 0 => (&pipes[0], "once for each of --seeds"),
             _ => return Ok(()),
@@ -422,13 +429,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seeds_are_a_number_or_a_range() {
-        assert_eq!("3".parse(), Ok(Seeds { first: 1, last: 3 }));
-        assert_eq!("7..9".parse(), Ok(Seeds { first: 7, last: 9 }));
-        for wrong in ["0", "1", "x", "5..5", "9..7", "1..1001", "-1", ""] {
+    fn seeds_are_a_number_a_range_or_a_list() {
+        for (text, seeds, shown) in [
+            ("3", &[1, 2, 3][..], "1..3"),
+            ("7..9", &[7, 8, 9], "7..9"),
+            ("1", &[1], "1..1"),
+            ("4,2,7..8", &[4, 2, 7, 8], "4,2,7,8"),
+        ] {
+            let parsed: Seeds = text.parse().unwrap();
+            assert_eq!((parsed.all(), parsed.to_string().as_str()), (seeds, shown));
+            assert_eq!(parsed.to_string().parse(), Ok(parsed));
+        }
+        for wrong in ["0", "x", "9..7", "1..1001", "-1", "", "1,1", "1,", "1..600,1000..1600"] {
             assert!(wrong.parse::<Seeds>().is_err(), "{wrong}");
         }
         assert!("1000".parse::<Seeds>().is_ok());
-        assert_eq!("3".parse::<Seeds>().unwrap().to_string(), "1..3");
     }
 }

@@ -1,13 +1,12 @@
 //! Traces of a run: their options, and standard input as a trace.
 
-use std::cell::OnceCell;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use floatgate_core::config::units::Duration;
 use floatgate_workload::file::{Stop, is_readable};
@@ -180,13 +179,15 @@ pub const STDIN_FILE: &str = "/dev/stdin";
 
 /// Standard input, kept in a file, because a trace is read more than once, and again for each seed.
 #[derive(Clone, Debug, Default)]
-struct StandardInput(Rc<OnceCell<TempDir>>);
+struct StandardInput(Arc<Mutex<Option<TempDir>>>);
 
 impl StandardInput {
     /// Returns the file. The first call reads standard input into it.
     fn file(&self, stop: &Stop) -> Result<PathBuf, Failure> {
         const NAME: &str = "standard-input";
-        if let Some(directory) = self.0.get() {
+        // The runs of other seeds wait until it is read.
+        let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(directory) = place.as_ref() {
             return Ok(directory.path().join(NAME));
         }
         if io::stdin().is_terminal() {
@@ -202,13 +203,13 @@ impl StandardInput {
             if stop.is_requested() {
                 return Failure::Interrupted("standard input was not read to its end");
             }
-            let place = std::env::temp_dir();
-            let place = place.display();
+            let temporary = std::env::temp_dir();
+            let temporary = temporary.display();
             Failure::fault(format!(
-                "cannot keep standard input in a file in {place}: {error}; set TMPDIR to use another directory"
+                "cannot keep standard input in a file in {temporary}: {error}; set TMPDIR to use another directory"
             ))
         })?;
-        Ok(self.0.get_or_init(|| directory).path().join(NAME))
+        Ok(place.insert(directory).path().join(NAME))
     }
 }
 

@@ -79,6 +79,50 @@ impl Terminal {
     pub fn new(interrupt: Interrupt) -> Terminal {
         Terminal { interrupt, reporter: RefCell::default() }
     }
+
+    /// Returns the interruption that ends the run.
+    pub fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
+    }
+}
+
+/// Frontend of one of several parallel runs. It has no progress bar, and names the seed in warnings.
+#[derive(Debug)]
+pub struct Quiet {
+    /// Ends the run.
+    pub interrupt: Interrupt,
+    /// Seed of the run.
+    pub seed: u64,
+}
+
+impl Frontend for Quiet {
+    fn begin(&self, _: &'static str) {}
+
+    fn share(&self, _: f64) {}
+
+    fn progress(&self, _: &Progress, _: Option<f64>) {}
+
+    fn end(&self) {}
+
+    fn warn(&self, text: &str) {
+        say(&format!("warning: seed {}: {text}", self.seed));
+    }
+
+    fn wants_end(&self) -> bool {
+        self.interrupt.requested()
+    }
+
+    fn is_overdue(&self) -> bool {
+        self.interrupt.is_overdue()
+    }
+
+    fn stop(&self) -> Stop {
+        self.interrupt.stop()
+    }
+
+    fn wait(&self) -> Wait {
+        self.interrupt.wait()
+    }
 }
 
 impl Frontend for Terminal {

@@ -11,29 +11,41 @@ const SMALL: f64 = 0.02;
 /// Smallest sum of other shares that is shown.
 const MIN_REST: f64 = 0.005;
 
+/// Parts of at least this share are shown among the main values.
+const MAIN: f64 = 0.05;
+
 /// Returns two lines for each operation: the breakdown of its mean latency, and that of requests near p99.
 /// `merges` is true if the mapping scheme merges blocks.
 pub fn attribution(requests: &Requests, merges: bool) -> Vec<String> {
+    let of_operation = |(name, of): (String, &Attribution)| {
+        [format!("{name}: {}", shares(&of.mean, merges, SMALL)), format!("at p99: {}", shares(&of.p99, merges, SMALL))]
+    };
+    attributed(requests).flat_map(of_operation).collect()
+}
+
+/// Returns a line for each operation: the main parts of its mean latency.
+/// `merges` is true if the mapping scheme merges blocks.
+pub fn main_parts(requests: &Requests, merges: bool) -> Vec<String> {
+    attributed(requests).map(|(name, of)| format!("{name}: {}", shares(&of.mean, merges, MAIN))).collect()
+}
+
+/// Returns the operations that took time, in the plural, with their breakdowns.
+fn attributed(requests: &Requests) -> impl Iterator<Item = (String, &Attribution)> {
     let there = requests.by_operation().into_iter().filter(|(_, of)| of.count > 0);
-    there
-        .filter_map(|(name, of): (_, &Operations)| Some(of_operation(name, of.attribution.as_ref()?, merges)))
-        .flatten()
-        .collect()
+    there.filter_map(|(name, of): (_, &Operations)| {
+        let attribution = of.attribution.as_ref().filter(|attribution| attribution.mean.latency_us > 0.0)?;
+        let plural = if name.ends_with('e') || name == "read" || name == "trim" { "s" } else { "" };
+        Some((format!("{name}{plural}"), attribution))
+    })
 }
 
-fn of_operation(name: &str, of: &Attribution, merges: bool) -> [String; 2] {
-    let word =
-        if name.ends_with('e') || name == "read" || name == "trim" { format!("{name}s") } else { name.to_owned() };
-    [format!("{word}: {}", shares(&of.mean, merges)), format!("at p99: {}", shares(&of.p99, merges))]
-}
-
-/// Formats the parts in percent, the largest first.
-fn shares(parts: &Parts, merges: bool) -> String {
+/// Formats the parts in percent, the largest first. Those below `small_from` are added up.
+fn shares(parts: &Parts, merges: bool, small_from: f64) -> String {
     let share = |us: f64| us / parts.latency_us.max(f64::MIN_POSITIVE);
     let mut by_size: Vec<(Part, f64)> =
         Part::ALL.into_iter().zip(parts.by_name()).map(|(part, (_, us))| (part, share(us))).collect();
     by_size.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let (large, small): (Vec<_>, Vec<_>) = by_size.into_iter().partition(|(_, share)| *share >= SMALL);
+    let (large, small): (Vec<_>, Vec<_>) = by_size.into_iter().partition(|(_, share)| *share >= small_from);
     let rest: f64 = small.iter().map(|(_, share)| share).sum();
     let mut texts: Vec<String> = large
         .into_iter()
@@ -42,7 +54,7 @@ fn shares(parts: &Parts, merges: bool) -> String {
     if rest >= MIN_REST {
         texts.push(format!("other {}", percent(Some(rest))));
     }
-    if texts.is_empty() { "no time".to_owned() } else { texts.join(", ") }
+    texts.join(", ")
 }
 
 /// Describes the bottleneck of the run. Returns `None` if the result has none.
@@ -90,9 +102,10 @@ mod tests {
 
     #[test]
     fn shares_are_sorted_by_size_and_small_ones_are_added_up() {
-        let text = shares(&parts([("bus", 10.0), ("cell", 89.0), ("die", 1.0)]), false);
+        let text = shares(&parts([("bus", 10.0), ("cell", 89.0), ("die", 1.0)]), false, SMALL);
         assert_eq!(text, "the flash cells' work 89.0 %, the request's own transfers 10.0 %, other 1.0 %");
-        assert_eq!(shares(&parts([("bus", 0.0), ("cell", 0.0), ("die", 0.0)]), false), "no time");
+        let main = shares(&parts([("bus", 4.0), ("cell", 95.0), ("die", 1.0)]), false, MAIN);
+        assert_eq!(main, "the flash cells' work 95.0 %, other 5.0 %");
     }
 
     #[test]

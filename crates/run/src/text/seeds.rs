@@ -54,7 +54,9 @@ const MAX_FILES: usize = 10;
 /// Returns the mean of some values and its confidence interval, as text.
 fn interval(values: &[f64], format: impl Fn(f64) -> String) -> String {
     let Some(sample) = Sample::of(values) else { return "-".to_owned() };
-    let half = sample.half_width.map(|half| format!(" +- {}", format(half))).unwrap_or_default();
+    // Half of an interval that rounds to 0 says nothing.
+    let half = sample.half_width.map(&format).filter(|half| half.contains(|digit| matches!(digit, '1'..='9')));
+    let half = half.map(|half| format!(" +- {half}")).unwrap_or_default();
     format!("{}{half}", format(sample.mean))
 }
 
@@ -128,6 +130,7 @@ mod tests {
         // Mean 2, deviation 1: half of the interval is 4.303 / sqrt(3) = 2.484.
         assert_eq!(interval(&[1.0, 2.0, 3.0], |value| format!("{value:.3}")), "2.000 +- 2.484");
         assert_eq!(interval(&[7.0], decimals), decimals(7.0));
+        assert_eq!(interval(&[7.0, 7.0], decimals), decimals(7.0));
         assert_eq!(interval(&[], decimals), "-");
     }
 }

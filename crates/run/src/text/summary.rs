@@ -24,16 +24,23 @@ pub struct Around<'a> {
     pub written: &'a [PathBuf],
     /// True if warnings are shown; otherwise only their number is.
     pub with_warnings: bool,
+    /// True if all values are shown; otherwise only the main ones, in at most [`LINES`] lines.
+    pub with_details: bool,
 }
+
+/// Maximum number of lines of a result without details.
+pub const LINES: usize = 20;
 
 /// Formats a result as text.
 pub fn text(summary: &Summary, around: &Around) -> String {
+    if !around.with_details {
+        return brief(summary, around);
+    }
     let mut page = Page::default();
     head(&mut page, summary, around.descriptions);
-    let end = if summary.complete { "" } else { ", INTERRUPTED: only a part of the workload" };
-    page.line("measured", format!("{} simulated, seed {}{end}", seconds(summary.measured_s), summary.seed));
+    measured(&mut page, summary);
     page.gap();
-    requests(&mut page, summary);
+    requests(&mut page, summary, true);
     page.gap();
     reasons(&mut page, summary);
     array(&mut page, summary);
@@ -54,6 +61,80 @@ pub fn text(summary: &Summary, around: &Around) -> String {
     page.text
 }
 
+/// Formats the main values of a result in at most [`LINES`] lines: what was simulated, the requests, where the time
+/// went, the write amplification, the garbage collection, and the warnings.
+fn brief(summary: &Summary, around: &Around) -> String {
+    let of_streams = |with_streams: bool| {
+        let mut page = Page::default();
+        head(&mut page, summary, &workloads(around.descriptions, with_streams));
+        measured(&mut page, summary);
+        page.gap();
+        requests(&mut page, summary, with_streams);
+        page.gap();
+        let merges = summary.config.merges_blocks();
+        labeled(&mut page, "time spent on", latency::main_parts(&summary.requests, merges));
+        labeled(&mut page, "limited by", latency::bottleneck(&summary.bottleneck, merges));
+        labeled(&mut page, "amplification", amplification_by_cause(summary));
+        if summary.gc.victims > 0 || merges {
+            gc(&mut page, summary);
+        }
+        faults(&mut page, summary);
+        page
+    };
+    let mut end = Page::default();
+    written(&mut end, around.written);
+    let kept = end.text.lines().count();
+    let mut page = of_streams(true);
+    if page.text.lines().count() + kept > LINES {
+        page = of_streams(false);
+    }
+    let mut warned = Page::default();
+    warnings(&mut warned, summary, around.with_warnings);
+    let space = LINES.saturating_sub(page.text.lines().count() + kept);
+    if warned.text.lines().count() > space {
+        let count = summary.warnings.len() as u64;
+        warned = Page::default();
+        warned.line("warnings", format!("{count}; --details shows {}", if count == 1 { "it" } else { "them" }));
+    }
+    page.text + &warned.text + &end.text
+}
+
+/// Returns the descriptions of the workloads: all of them, or the first and the number of the others.
+fn workloads(descriptions: &[String], all: bool) -> Vec<String> {
+    match descriptions {
+        [first, others @ ..] if !all && !others.is_empty() => {
+            let count = others.len() as u64;
+            vec![format!("{first}, and {count} {}; --details shows all", plural(count, "other"))]
+        }
+        all => all.to_vec(),
+    }
+}
+
+/// Writes lines with one label.
+fn labeled(page: &mut Page, label: &str, lines: impl IntoIterator<Item = String>) {
+    let mut label = label;
+    for line in lines {
+        page.line(label, line);
+        label = "";
+    }
+}
+
+/// Writes the simulated time and the seed.
+fn measured(page: &mut Page, summary: &Summary) {
+    let end = if summary.complete { "" } else { ", INTERRUPTED: only a part of the workload" };
+    page.line("measured", format!("{} simulated, seed {}{end}", seconds(summary.measured_s), summary.seed));
+}
+
+/// Writes the first file of a result, and the number of the others in its directory.
+fn written(page: &mut Page, written: &[PathBuf]) {
+    let Some(first) = written.first() else { return };
+    let more = match written.len() {
+        1 => String::new(),
+        count => format!(", with {} {} next to it", count - 1, plural(count as u64 - 1, "file")),
+    };
+    page.line("written to", format!("{}{more}", first.display()));
+}
+
 /// Lists the files of a result.
 pub fn files(page: &mut Page, written: &[PathBuf]) {
     let mut label = "written to";
@@ -65,7 +146,7 @@ pub fn files(page: &mut Page, written: &[PathBuf]) {
 
 /// Writes the device, the workload and the state before the run.
 pub fn head(page: &mut Page, summary: &Summary, descriptions: &[String]) {
-    let changed = if summary.config_digest == summary.device.digest { "" } else { " (changed by --set)" };
+    let changed = changes(summary).map(|changes| format!(" ({changes})")).unwrap_or_default();
     page.line("device", format!("{}{changed}: {}", summary.device.name, shape(&summary.config)));
     let mut label = "workload";
     // The description is enough for a job. The file of a trace is shown, too.
@@ -78,6 +159,21 @@ pub fn head(page: &mut Page, summary: &Summary, descriptions: &[String]) {
         label = "";
     }
     page.line("precondition", precondition(summary));
+}
+
+/// Maximum number of changed parameters in the text of a result.
+const MAX_CHANGES: usize = 3;
+
+/// Names the parameters in which the device differs from its file or from the built-in device of its name.
+fn changes(summary: &Summary) -> Option<String> {
+    if summary.config_digest == summary.device.digest {
+        return None;
+    }
+    let paths: Vec<&str> =
+        summary.changes.iter().flat_map(|changes| &changes.figures).map(|figure| figure.path.as_str()).collect();
+    let (shown, more) = paths.split_at(paths.len().min(MAX_CHANGES));
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    Some(if shown.is_empty() { "changed".to_owned() } else { format!("changed: {}{more}", shown.join(", ")) })
 }
 
 /// Formats the geometry and the capacity.
@@ -120,10 +216,11 @@ fn precondition(summary: &Summary) -> String {
     format!("{}: {writes:.2} drive writes, {mapped:.1} % mapped{amplified}{steady}", state.requested)
 }
 
-fn requests(page: &mut Page, summary: &Summary) {
+/// Writes the table of requests, with a line for each operation, of each stream if `with_streams`.
+fn requests(page: &mut Page, summary: &Summary, with_streams: bool) {
     let mut table = RequestTable::new(summary);
     table.add("", &summary.requests);
-    if summary.streams.len() > 1 {
+    if summary.streams.len() > 1 && with_streams {
         for stream in &summary.streams {
             table.add(&stream.name, &stream.requests);
         }
@@ -138,14 +235,9 @@ fn requests(page: &mut Page, summary: &Summary) {
 
 /// Writes the latency breakdown and the bottleneck.
 fn reasons(page: &mut Page, summary: &Summary) {
-    let mut label = "time spent on";
-    for line in latency::attribution(&summary.requests, summary.config.merges_blocks()) {
-        page.line(label, line);
-        label = "";
-    }
-    if let Some(bottleneck) = latency::bottleneck(&summary.bottleneck, summary.config.merges_blocks()) {
-        page.line("limited by", bottleneck);
-    }
+    let merges = summary.config.merges_blocks();
+    labeled(page, "time spent on", latency::attribution(&summary.requests, merges));
+    labeled(page, "limited by", latency::bottleneck(&summary.bottleneck, merges));
 }
 
 /// Writes the work of the controller of an array, and a line for each member.
