@@ -35,6 +35,8 @@ pub fn fill(module: &Bound<'_, PyModule>, makers: Externals) -> PyResult<()> {
         wrap_pyfunction!(result::check_summary, module)?,
         wrap_pyfunction!(result::check_table, module)?,
         wrap_pyfunction!(result::compare, module)?,
+        wrap_pyfunction!(result::grouped_files, module)?,
+        wrap_pyfunction!(result::described, module)?,
         wrap_pyfunction!(result::report, module)?,
         wrap_pyfunction!(result::seal, module)?,
         wrap_pyfunction!(run::lifetime, module)?,

@@ -6,9 +6,9 @@ use arrow_pyarrow::{PyArrowType, Table as PyTable};
 use floatgate_core::metrics::summary::Summary;
 use floatgate_report::columns::run_in;
 use floatgate_report::columns::series::{Row, read_rows};
-use floatgate_report::compare::{Comparison, Run, grouped, labeled_group};
+use floatgate_report::compare::{Comparison, Group, MOST_DIFFERENT, Run, grouped, groups, labeled_group};
 use floatgate_report::digests::{self, Checked};
-use floatgate_report::html;
+use floatgate_report::{html, metric};
 use pyo3::prelude::*;
 
 use crate::errors::exception;
@@ -87,6 +87,25 @@ pub fn compare(py: Python<'_>, results: Vec<Labeled>) -> PyResult<(String, Strin
     groups.extend(grouped(others));
     Ok(py.detach(|| {
         let comparison = Comparison::new(&groups);
-        (comparison.to_json(), comparison.text(), comparison.html(&groups))
+        let shown = comparison.most_different(MOST_DIFFERENT);
+        (comparison.to_json(), comparison.text(&shown), comparison.html(&groups))
     }))
+}
+
+/// Returns the labels and the files of the results that arguments of `floatgate compare` name.
+#[pyfunction]
+pub fn grouped_files(py: Python<'_>, arguments: Vec<String>) -> PyResult<Vec<(String, Vec<String>)>> {
+    let groups = groups(&arguments).map_err(|error| exception(py, "ResultError", &error.to_string()))?;
+    let files = |group: Group| (group.label, group.runs.into_iter().map(|run| run.path).collect());
+    Ok(groups.into_iter().map(files).collect())
+}
+
+/// Returns the full name, the label and the unit of a metric.
+#[pyfunction]
+#[pyo3(name = "metric")]
+pub fn described(name: &str) -> (String, String, &'static str) {
+    let path = metric::full_name(name);
+    let label = metric::label(&path);
+    let unit = metric::unit(&path);
+    (path, label, unit)
 }

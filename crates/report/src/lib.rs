@@ -10,6 +10,7 @@ pub mod explain;
 mod figure;
 pub mod html;
 pub mod live;
+pub mod metric;
 pub mod number;
 mod page;
 pub mod statistics;

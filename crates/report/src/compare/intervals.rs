@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Cell, Comparison, Row};
 use crate::figure::{Figure, Style, axis, plain, trace};
+use crate::metric::SHARE;
 use crate::statistics::Difference;
 
 /// Height of a metric in CSS pixels, and of everything around the metrics.
@@ -24,7 +25,7 @@ struct Relative {
 pub fn figure(comparison: &Comparison) -> Option<Figure> {
     let others = 1..comparison.groups.len();
     // Demerits are distances already.
-    let rows: Vec<&Row> = comparison.metrics.iter().filter(|row| !row.metric.contains("demerit")).collect();
+    let rows: Vec<&Row> = comparison.metrics.iter().filter(|row| !row.is_distance()).collect();
     let groups: Vec<Vec<Relative>> =
         others.map(|group| rows.iter().filter_map(|row| relative(row, group)).collect()).collect();
     let drawn = |name: &String| groups.iter().flatten().any(|relative| relative.metric == *name);
@@ -56,11 +57,11 @@ pub fn figure(comparison: &Comparison) -> Option<Figure> {
     Some(Figure::new("differences", "Differences", caption, traces, layout).wide().high(height.min(1600)))
 }
 
-/// Returns the name of a metric with its unit, because two metrics can have one name and different units.
+/// Returns the label of a metric with its unit, because two metrics can have one label and different units.
 fn name_of(row: &Row) -> String {
     match row.unit {
-        "" | super::SHARE => row.metric.clone(),
-        unit => format!("{}, {unit}", row.metric),
+        "" | SHARE => row.label.clone(),
+        unit => format!("{}, {unit}", row.label),
     }
 }
 
@@ -126,7 +127,7 @@ mod tests {
     use super::*;
 
     fn comparison(values: &[(&str, [Vec<f64>; 2])]) -> Comparison {
-        let row = |(metric, values): &(&str, [Vec<f64>; 2])| Row::new((*metric).to_owned(), "us", values);
+        let row = |(metric, values): &(&str, [Vec<f64>; 2])| Row::new((*metric).to_owned(), values);
         let mut metrics: Vec<Row> = values.iter().map(row).collect();
         let tested = Row::judge(&mut metrics);
         let group = |label: &str| super::super::Compared {
@@ -144,9 +145,9 @@ mod tests {
     fn differences_have_corrected_intervals() {
         let five = |middle: f64| [-2.0, -1.0, 0.0, 1.0, 2.0].map(|off| middle + off).to_vec();
         let compared = comparison(&[
-            ("far", [five(100.0), five(150.0)]),
-            ("near", [five(100.0), five(101.0)]),
-            ("same", [vec![1.0], vec![1.0]]),
+            ("far_us", [five(100.0), five(150.0)]),
+            ("near_us", [five(100.0), five(101.0)]),
+            ("same_us", [vec![1.0], vec![1.0]]),
         ]);
         assert_eq!(compared.tested, 2);
         let figure = figure(&compared).unwrap();
@@ -164,10 +165,10 @@ mod tests {
 
     #[test]
     fn single_runs_have_no_intervals() {
-        let compared = comparison(&[("x", [vec![100.0], vec![110.0]]), ("zero", [vec![0.0], vec![5.0]])]);
+        let compared = comparison(&[("x_us", [vec![100.0], vec![110.0]]), ("zero_us", [vec![0.0], vec![5.0]])]);
         let figure = figure(&compared).unwrap();
         assert_eq!((&figure.data[0]["x"], &figure.data[0]["y"]), (&json!([0.1]), &json!(["x, us"])));
         assert!(figure.caption.0.contains("There are no intervals"));
-        assert!(super::figure(&comparison(&[("x", [vec![1.0], vec![1.0]])])).is_none());
+        assert!(super::figure(&comparison(&[("x_us", [vec![1.0], vec![1.0]])])).is_none());
     }
 }

@@ -1,77 +1,80 @@
 //! Metrics of a comparison.
 
-use floatgate_core::metrics::summary::{Operations, Summary};
+use floatgate_core::metrics::summary::Summary;
+use serde_json::Value;
 
 use super::demerit::demerit;
-use super::{Group, Row, SHARE};
-use crate::words::words;
+use super::{Group, Row, Run};
 
-/// A metric of a result.
-type Metric = (&'static str, &'static str, fn(&Summary) -> Option<f64>);
+/// Keys of the demerits of an operation, which are not in summaries: in microseconds, and as a share of the mean.
+pub const DEMERITS: [&str; 2] = ["demerit_us", "demerit_share"];
 
-/// A metric of the requests of an operation.
-type OperationMetric = (&'static str, &'static str, fn(&Operations) -> Option<f64>);
-
-const OF_OPERATIONS: [OperationMetric; 9] = [
-    ("throughput", "IOPS", |of| of.iops),
-    ("throughput", "MiB/s", |of| of.mib_per_s),
-    ("mean latency", "us", |of| of.latency_us.mean),
-    ("p50 latency", "us", |of| of.latency_us.p50),
-    ("p99 latency", "us", |of| of.latency_us.p99),
-    ("p99.9 latency", "us", |of| of.latency_us.p99_9),
-    ("p99.99 latency", "us", |of| of.latency_us.p99_99),
-    ("greatest latency", "us", |of| of.latency_us.max),
-    ("mean waiting", "us", |of| of.waiting_us.mean),
+/// Metrics of the requests of an operation: paths in its part of a summary.
+const OF_OPERATIONS: [&str; 9] = [
+    "iops",
+    "mib_per_s",
+    "latency_us.mean",
+    "latency_us.p50",
+    "latency_us.p99",
+    "latency_us.p99_9",
+    "latency_us.p99_99",
+    "latency_us.max",
+    "waiting_us.mean",
 ];
 
-const OF_THE_DEVICE: [Metric; 13] = [
-    ("write amplification", "", |s| s.write_amplification),
-    ("write amplification, bytes", "", |s| s.write_amplification_bytes),
-    ("cleaning efficiency", SHARE, |s| s.gc.efficiency),
-    ("pages moved by cleaning", "", |s| Some(s.gc.pages_moved)),
-    ("free blocks at cleaning", "", |s| s.gc.free_blocks),
-    ("pages read", "", |s| Some(s.flash.pages.read as f64)),
-    ("pages programmed", "", |s| Some(s.flash.pages.programmed as f64)),
-    ("blocks erased", "", |s| Some(s.flash.blocks_erased as f64)),
-    ("erases of the most worn block", "", |s| Some(s.wear.blocks.max as f64)),
-    ("channels carry data", SHARE, |s| s.utilization.channels.data.mean),
-    ("channels carry commands", SHARE, |s| s.utilization.channels.command.mean),
-    ("dies, cells work", SHARE, |s| s.utilization.dies.cell.mean),
-    ("simulated time", "s", |s| Some(s.measured_s)),
+/// Metrics of the device: paths in a summary.
+const OF_THE_DEVICE: [&str; 13] = [
+    "write_amplification",
+    "write_amplification_bytes",
+    "gc.efficiency",
+    "gc.pages_moved",
+    "gc.free_blocks",
+    "flash.pages.read",
+    "flash.pages.programmed",
+    "flash.blocks_erased",
+    "wear.blocks.max",
+    "utilization.channels.data.mean",
+    "utilization.channels.command.mean",
+    "utilization.dies.cell.mean",
+    "measured_s",
 ];
 
 /// Returns all metrics for which a group has a value.
 pub fn rows(groups: &[Group]) -> Vec<Row> {
+    let json = |run: &Run| serde_json::to_value(&run.summary).unwrap_or_default();
+    let runs: Vec<Vec<Value>> = groups.iter().map(|group| group.runs.iter().map(json).collect()).collect();
     let mut rows = Vec::new();
-    let mut add = |name: String, unit, of: &dyn Fn(&Summary) -> Option<f64>| {
-        let values = |group: &Group| group.runs.iter().filter_map(|run| of(&run.summary)).collect::<Vec<f64>>();
-        let values: Vec<Vec<f64>> = groups.iter().map(values).collect();
+    let mut add = |path: String, values: Vec<Vec<f64>>| {
         if values.iter().any(|values| !values.is_empty()) {
-            rows.push(Row::new(name, unit, &values));
+            rows.push(Row::new(path, &values));
         }
     };
+    let of_path = |path: &str| runs.iter().map(|runs| runs.iter().filter_map(|run| at(run, path)).collect()).collect();
     let operations = operations(groups);
-    let several = operations.len() > 1;
-    for (name, place) in operations.iter().map(|(place, name)| (*name, *place)) {
-        for (metric, unit, of) in OF_OPERATIONS {
-            add(format!("{}: {metric}", words(name)), unit, &|s| of(s.requests.by_operation()[place].1));
+    let all = (operations.len() > 1).then_some("all");
+    for path in operations.iter().flat_map(|operation| OF_OPERATIONS.map(|path| format!("requests.{operation}.{path}")))
+    {
+        let values = of_path(&path);
+        add(path, values);
+    }
+    for operation in operations.iter().copied().chain(all) {
+        for (metric, share) in [(DEMERITS[0], false), (DEMERITS[1], true)] {
+            let of = |run: &Run| demerit_of(&groups[0].runs[0].summary, &run.summary, operation, share);
+            let values = groups.iter().map(|group| group.runs.iter().filter_map(of).collect()).collect();
+            add(format!("requests.{operation}.{metric}"), values);
         }
     }
-    for name in operations.iter().map(|(_, name)| *name).chain(several.then_some("all")) {
-        for (metric, unit, share) in [("demerit", "us", false), ("demerit, share of the mean", SHARE, true)] {
-            let of = |summary: &Summary| demerit_of(&groups[0].runs[0].summary, summary, name, share);
-            add(format!("{}: {metric}", words(name)), unit, &of);
-        }
-    }
-    if several {
-        for (metric, unit, of) in OF_OPERATIONS {
-            add(format!("all: {metric}"), unit, &|s| of(&s.requests.all));
-        }
-    }
-    for (metric, unit, of) in OF_THE_DEVICE {
-        add(metric.to_owned(), unit, &of);
+    let of_all = all.map(|all| OF_OPERATIONS.map(|path| format!("requests.{all}.{path}")));
+    for path in of_all.into_iter().flatten().chain(OF_THE_DEVICE.map(str::to_owned)) {
+        let values = of_path(&path);
+        add(path, values);
     }
     rows
+}
+
+/// Returns the number at a path of a summary.
+fn at(summary: &Value, path: &str) -> Option<f64> {
+    path.split('.').try_fold(summary, |value, key| value.get(key))?.as_f64()
 }
 
 /// Returns the demerit of the latencies of an operation, in microseconds or as a share of the mean of `first`. The
@@ -91,10 +94,10 @@ fn demerit_of(first: &Summary, run: &Summary, operation: &str, share: bool) -> O
     if share { mean.filter(|mean| *mean > 0.0).map(|mean| distance / mean) } else { Some(distance) }
 }
 
-/// Returns the operations that occur in any run, with their indices.
-fn operations(groups: &[Group]) -> Vec<(usize, &'static str)> {
+/// Returns the operations that occur in any run.
+fn operations(groups: &[Group]) -> Vec<&'static str> {
     let runs = || groups.iter().flat_map(|group| &group.runs);
     let there = |place: usize| runs().any(|run| run.summary.requests.by_operation()[place].1.count > 0);
     let names = groups[0].runs[0].summary.requests.by_operation().map(|(name, _)| name);
-    names.into_iter().enumerate().filter(|(place, _)| there(*place)).collect()
+    names.into_iter().enumerate().filter(|(place, _)| there(*place)).map(|(_, name)| name).collect()
 }

@@ -11,7 +11,7 @@ mod parts;
 mod text;
 
 pub use inputs::{InputError, grouped, groups, labeled_group};
-pub use parts::{Cell, Compared, Comparison, Group, NOISE_UNKNOWN, Row, Run, SHARE};
+pub use parts::{Cell, Compared, Comparison, Group, NOISE_UNKNOWN, Row, Run};
 use parts::{same_but_seed, same_workload};
 
 use std::collections::BTreeMap;
@@ -19,8 +19,13 @@ use std::path::Path;
 
 use floatgate_core::metrics::summary::Summary;
 
+use crate::metric::{full_name, short_name};
+
+/// Number of metrics in the table of a comparison, unless others are requested.
+pub const MOST_DIFFERENT: usize = 10;
+
 /// Value of `schema` in comparisons of this version.
-pub const SCHEMA: &str = "floatgate-comparison-1";
+pub const SCHEMA: &str = "floatgate-comparison-2";
 
 impl Comparison {
     /// Compares each group with the first.
@@ -48,9 +53,31 @@ impl Comparison {
         json.unwrap_or_else(|error| unreachable!("strings and numbers always serialize: {error}")) + "\n"
     }
 
-    /// Returns the comparison as a table for a terminal.
-    pub fn text(&self) -> String {
-        text::text(self)
+    /// Returns the comparison as a table for a terminal, with these metrics.
+    pub fn text(&self, shown: &[&Row]) -> String {
+        text::text(self, shown)
+    }
+
+    /// Returns the metrics that differ most, at most `limit`: those beyond noise first, then by their ratio. Returns
+    /// all metrics if there is only one group.
+    pub fn most_different(&self, limit: usize) -> Vec<&Row> {
+        if self.groups.len() == 1 {
+            return self.metrics.iter().collect();
+        }
+        let metrics = self.metrics.iter().filter(|row| !row.is_distance());
+        let mut rows: Vec<_> = metrics.filter_map(|row| Some((row.distance()?, row))).collect();
+        rows.sort_by(|((a_beyond, a), _), ((b_beyond, b), _)| b_beyond.cmp(a_beyond).then(b.total_cmp(a)));
+        rows.into_iter().take(limit).map(|(_, row)| row).collect()
+    }
+
+    /// Returns the metric of a name, as in [`full_name`](crate::metric::full_name). Fails if the comparison has none.
+    pub fn metric(&self, name: &str) -> Result<&Row, String> {
+        let path = full_name(name);
+        let row = self.metrics.iter().find(|row| row.metric == path);
+        row.ok_or_else(|| {
+            let names: Vec<&str> = self.metrics.iter().map(|row| short_name(&row.metric)).collect();
+            format!("unknown metric `{name}`: expected one of {}", names.join(", "))
+        })
     }
 
     /// Returns the comparison as one HTML file. `groups` are the groups that were compared.

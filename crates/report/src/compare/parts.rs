@@ -4,10 +4,9 @@ use floatgate_core::metrics::summary::Summary;
 use floatgate_workload::synthetic::looks_like_job;
 use serde::Serialize;
 
+use super::metrics::DEMERITS;
+use crate::metric;
 use crate::statistics::{self, CONFIDENCE, Difference, Sample, Welch, compare, holm};
-
-/// Unit of shares. They are displayed in percent, and their differences in percentage points.
-pub const SHARE: &str = "share";
 
 /// A result, and the file that it was read from.
 #[derive(Clone, Debug)]
@@ -64,9 +63,11 @@ pub struct Compared {
 /// A metric, with its value in each group.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// Name of the metric.
+    /// Name of the metric: its path in a summary.
     pub metric: String,
-    /// Unit of the metric, or empty.
+    /// Label of the metric in words.
+    pub label: String,
+    /// Unit of the metric, or empty. Shares are displayed in percent, and their differences in percentage points.
     pub unit: &'static str,
     /// Values in the order of the groups; null if no run of a group has the metric.
     pub values: Vec<Option<Cell>>,
@@ -98,7 +99,7 @@ pub const NOISE_UNKNOWN: &str = "a single run does not show how much results var
     with several seeds, such as `floatgate run ... --seeds 5 --out DIR`, and compare those";
 
 impl Row {
-    pub(super) fn new(metric: String, unit: &'static str, values: &[Vec<f64>]) -> Row {
+    pub(super) fn new(metric: String, values: &[Vec<f64>]) -> Row {
         let samples: Vec<Option<Sample>> = values.iter().map(|values| Sample::of(values)).collect();
         let first = samples[0];
         let cell = |(index, sample): (usize, &Option<Sample>)| {
@@ -113,7 +114,26 @@ impl Row {
             }
             Some(cell)
         };
-        Row { metric, unit, values: samples.iter().enumerate().map(cell).collect() }
+        let (label, unit) = (metric::label(&metric), metric::unit(&metric));
+        Row { metric, label, unit, values: samples.iter().enumerate().map(cell).collect() }
+    }
+
+    /// Returns `true` for a distance between two results, which is not a metric of one result.
+    pub(super) fn is_distance(&self) -> bool {
+        DEMERITS.iter().any(|key| self.metric.ends_with(key))
+    }
+
+    /// Returns how much the metric differs between the groups: whether a difference is beyond noise as far as that is
+    /// known, and the greatest ratio, as a logarithm. Returns `None` if it does not differ.
+    pub(super) fn distance(&self) -> Option<(bool, f64)> {
+        let of = |cell: &Cell| match cell.difference? {
+            Difference::Same => None,
+            difference => Some((
+                difference != Difference::WithinNoise,
+                cell.ratio.filter(|ratio| *ratio > 0.0).map_or(f64::INFINITY, |ratio| ratio.ln().abs()),
+            )),
+        };
+        self.values.iter().flatten().filter_map(of).max_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)))
     }
 
     /// Judges the tested differences of all rows, corrected for their number. Returns this number. Metrics in

@@ -1,11 +1,12 @@
 //! Terminal table of a comparison.
 
-use super::{Cell, Comparison, NOISE_UNKNOWN, Row, SHARE};
+use super::{Cell, Comparison, NOISE_UNKNOWN, Row};
+use crate::metric::{SHARE, short_name};
 use crate::number::{TimeUnit, percentage, short};
 use crate::statistics::Difference;
 
-/// Returns the table and its notes.
-pub fn text(comparison: &Comparison) -> String {
+/// Returns the table of these metrics and its notes.
+pub fn text(comparison: &Comparison, shown: &[&Row]) -> String {
     let mut rows: Vec<Vec<String>> = vec![vec![String::new()], vec!["runs".to_owned()]];
     for (index, group) in comparison.groups.iter().enumerate() {
         let runs = group.files.len();
@@ -17,10 +18,11 @@ pub fn text(comparison: &Comparison) -> String {
             }
         }
     }
-    for metric in &comparison.metrics {
-        let form = Form::of(metric);
-        let unit = if form.unit().is_empty() { String::new() } else { format!(", {}", form.unit()) };
-        let mut row = vec![format!("{}{unit}", metric.metric)];
+    for metric in shown {
+        // The name of a metric has its unit, in which its values are shown.
+        let form = Form::unscaled(metric);
+        let percent = if metric.unit == SHARE { ", %" } else { "" };
+        let mut row = vec![format!("{}{percent}", short_name(&metric.metric))];
         for (index, cell) in metric.values.iter().enumerate() {
             row.push(form.value(cell.as_ref()));
             if index > 0 {
@@ -30,6 +32,9 @@ pub fn text(comparison: &Comparison) -> String {
         rows.push(row);
     }
     let mut text = aligned(&rows);
+    if shown.is_empty() {
+        text += "\nNo metric differs.\n";
+    }
     text += "\nx: ratio to the first group. pp: difference from the first group in percentage points.\n";
     if comparison.groups.iter().any(|group| group.files.len() > 1) {
         text += "+-: 95% confidence interval of the mean over seeds (Student's t). (~): a difference within noise.\n";
@@ -55,7 +60,15 @@ pub enum Form {
 }
 
 impl Form {
-    /// Returns the format of a metric.
+    /// Returns the format of a metric whose values stay in its unit.
+    fn unscaled(row: &Row) -> Form {
+        match Form::of(row) {
+            Form::Time(..) => Form::Number(row.unit),
+            form => form,
+        }
+    }
+
+    /// Returns the format of a metric, with a unit that suits its times.
     pub fn of(row: &Row) -> Form {
         let means = || row.values.iter().flatten().map(|cell| cell.sample.mean);
         let time = |us: f64| Form::Time(TimeUnit::for_all(means().map(|value| value * us)), us);
@@ -129,8 +142,8 @@ mod tests {
     use super::*;
 
     /// Returns the texts of a metric for two groups.
-    fn reported(unit: &'static str, values: &[Vec<f64>]) -> [String; 4] {
-        let mut rows = [Row::new("metric".to_owned(), unit, values)];
+    fn reported(metric: &str, values: &[Vec<f64>]) -> [String; 4] {
+        let mut rows = [Row::new(metric.to_owned(), values)];
         Row::judge(&mut rows);
         let [row] = rows;
         let form = Form::of(&row);
@@ -141,20 +154,20 @@ mod tests {
 
     #[test]
     fn long_times_have_long_units() {
-        assert_eq!(reported("us", &[vec![125.0], vec![250.0]]), ["us", "125.0", "250.0", "x2.000"]);
-        assert_eq!(reported("us", &[vec![125.0], vec![25_000_000.0]]), ["s", "0.00013", "25.00", "x200,000"]);
-        assert_eq!(reported("s", &[vec![0.025], vec![0.05]]), ["ms", "25.00", "50.00", "x2.000"]);
-        assert_eq!(reported("", &[vec![2.0], vec![2.0]]), ["", "2.000", "2.000", "="]);
-        assert_eq!(reported("", &[vec![], vec![2.0]]), ["", "-", "2.000", ""]);
+        assert_eq!(reported("a_us", &[vec![125.0], vec![250.0]]), ["us", "125.0", "250.0", "x2.000"]);
+        assert_eq!(reported("a_us", &[vec![125.0], vec![25_000_000.0]]), ["s", "0.00013", "25.00", "x200,000"]);
+        assert_eq!(reported("a_s", &[vec![0.025], vec![0.05]]), ["ms", "25.00", "50.00", "x2.000"]);
+        assert_eq!(reported("a", &[vec![2.0], vec![2.0]]), ["", "2.000", "2.000", "="]);
+        assert_eq!(reported("a", &[vec![], vec![2.0]]), ["", "-", "2.000", ""]);
     }
 
     #[test]
     fn shares_differ_by_percentage_points() {
-        assert_eq!(reported(SHARE, &[vec![0.25], vec![0.5]]), ["%", "25.0", "50.0", "+25.0 pp"]);
-        assert_eq!(reported(SHARE, &[vec![0.0], vec![0.5]]), ["%", "0.0", "50.0", "+50.0 pp"]);
-        assert_eq!(reported(SHARE, &[vec![0.01], vec![0.002]]), ["%", "1.0", "0.2", "-0.8 pp"]);
+        assert_eq!(reported("a_share", &[vec![0.25], vec![0.5]]), ["%", "25.0", "50.0", "+25.0 pp"]);
+        assert_eq!(reported("a_share", &[vec![0.0], vec![0.5]]), ["%", "0.0", "50.0", "+50.0 pp"]);
+        assert_eq!(reported("a_share", &[vec![0.01], vec![0.002]]), ["%", "1.0", "0.2", "-0.8 pp"]);
         // The interval is 0.5 +- 12.706 * 0.1 / 2, which is more than the difference.
-        let reported = reported(SHARE, &[vec![0.5, 0.5], vec![0.45, 0.55]]);
+        let reported = reported("a_share", &[vec![0.5, 0.5], vec![0.45, 0.55]]);
         assert_eq!(reported[2..], ["50.0 +- 63.5", "+0.0 pp (~)"]);
     }
 }
