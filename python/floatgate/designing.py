@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -34,6 +35,65 @@ ADVANCED = ("interleave", "multi-plane")
 _CONTROL_PINS, _CHIP_PINS = 5, 2
 _LANE = 8
 
+#: Channels and chips of the largest designs: those of the controllers with most channels (Microchip's Flashtec NVMe
+#: 3032, 32 channels), and of as many chips as a channel has chip enables (8 in ONFI's packages, two packages).
+_MAX_CHANNELS, _MAX_CHIPS = 32, 16
+
+#: Rate of a bus: ``sdr@40`` or ``nv-ddr3@1600``, in transfers of a byte, 10^6 per second.
+_INTERFACE = re.compile(r"(sdr|nv-ddr[23]?|nv-lpddr4|toggle)@(\d+)")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Flash of a kind of cell: defaults of a design, and the interface that such flash has."""
+
+    page: str
+    spare: str
+    read: str
+    program: str
+    pages_per_program: int
+    dies: int
+    planes: int
+    advanced: tuple[str, ...]
+    interface: str
+    has_buffer: bool
+
+
+def _of_device(name: str, interface: str) -> Cell:
+    """Return the flash of a built-in device, whose figures have sources."""
+    config = Device(name).config
+    reads = [picoseconds(time) for time in config["nand"]["read"]]
+    geometry = config["geometry"]
+    return Cell(
+        page=geometry["page_size"], spare=geometry["spare_size"], read=f"{sum(reads) // len(reads)}ps",
+        program=config["nand"]["program"], pages_per_program=geometry["pages_per_program"], dies=geometry["dies"],
+        planes=geometry["planes"], advanced=ADVANCED, interface=interface, has_buffer=True,
+    )  # fmt: skip
+
+
+def _cell(name: str) -> Cell:
+    """Return the flash of a kind of cell: for ``slc`` that of the paper, and for others that of a built-in drive."""
+    if name == "slc":
+        return Cell("2KiB", "64B", "20us", "200us", 1, 2, 2, ("interleave",), "sdr@40", has_buffer=False)
+    if name in _DRIVES:
+        return _of_device(_DRIVES[name], "nv-ddr3@1600")
+    raise OptionError(f"unknown cell `{name}`: expected slc, {', '.join(_DRIVES)}")
+
+
+#: Built-in drives with the flash of a kind of cell.
+_DRIVES = {"tlc": "tlc-nvme", "qlc": "qlc-nvme"}
+
+
+def _cycle_of(interface: str) -> int:
+    """Return the time of a transfer of a bus, in picoseconds."""
+    found = _INTERFACE.fullmatch(interface)
+    if not found or not 1 <= int(found[2]) <= 10_000:
+        raise OptionError(
+            f"invalid interface `{interface}`: expected a name with its rate in MT/s, such as nv-ddr3@1600"
+        )
+    return round(10**6 / int(found[2]))
+
+
 #: Planes of the largest simulated device, which takes about 100 MB of memory.
 _MAX_PLANES = 4096
 
@@ -50,6 +110,10 @@ class Flash:
     write_cycle_ps: int
     dies: int
     planes: int
+    pages_per_program: int = 1
+    """Pages of a plane that are programmed together: those of a wordline."""
+    has_buffer: bool = False
+    """True if the controller has a write buffer."""
 
     def cycle_ps(self, operation: str) -> int:
         """Return the time of a data cycle of a read or a write."""
@@ -67,11 +131,12 @@ class Flash:
     def utilization(self, operation: str, *, chips: int, dies: int, planes: int) -> Fraction:
         """Return the share of time for which the channel carries data: n m k X / (k X + C), and at most 1.
 
-        Each of the `dies` of the `chips` transfers `planes` pages of X over the channel, one after another.
-        Then its cells are busy for C.
+        Each of the `dies` of the `chips` transfers `planes` pages of X over the channel, one after another, and of a
+        wordline with several pages all of them. Then its cells are busy for C.
         """
         cells = self.read_ps if operation == "read" else self.program_ps
-        moved = planes * self.transfer_ps(operation)
+        pages = planes * (1 if operation == "read" else self.pages_per_program)
+        moved = pages * self.transfer_ps(operation)
         return min(Fraction(1), Fraction(chips * dies * moved, moved + cells))
 
 
@@ -134,7 +199,8 @@ class Design:
     read_mb_s: float
     write_mb_s: float
     advanced: tuple[str, ...]
-    fill: float
+    fill: float | None
+    """Required utilization of a channel; None: what the speed requires."""
     flash: Flash
     ways: tuple[Way, ...]
     options: tuple[Option, ...]
@@ -179,17 +245,19 @@ def design(
     *,
     read_mb_s: float,
     write_mb_s: float,
-    page: int | str = "2KiB",
-    spare: int | str = "64B",
-    read: int | str = "20us",
-    program: int | str = "200us",
-    cycle: int | str = "25ns",
+    cell: str = "tlc",
+    interface: str | None = None,
+    page: int | str | None = None,
+    spare: int | str | None = None,
+    read: int | str | None = None,
+    program: int | str | None = None,
+    cycle: int | str | None = None,
     read_cycle: int | str | None = None,
     write_cycle: int | str | None = None,
-    dies: int = 2,
-    planes: int = 2,
-    advanced: Collection[str] = ("interleave",),
-    fill: float = 1.0,
+    dies: int | None = None,
+    planes: int | None = None,
+    advanced: Collection[str] | None = None,
+    fill: float | None = None,
     pins: int | None = None,
     logic_cells: int | None = None,
     channel_logic_cells: int | None = None,
@@ -202,21 +270,29 @@ def design(
     ----------
     read_mb_s, write_mb_s
         Target speeds, in 10^6 bytes per second.
+    cell
+        Kind of cells, which the defaults of all further parameters depend on: ``"tlc"`` or ``"qlc"``, the flash of the
+        built-in drives `tlc-nvme` and `qlc-nvme`, with a write buffer, or ``"slc"``, the flash of the paper (Table 2),
+        without one.
+    interface
+        Bus of the flash with its rate in 10^6 transfers of a byte per second. Default: ``"nv-ddr3@1600"``, or
+        ``"sdr@40"`` with ``"slc"``.
     page, spare
         Bytes of a flash page, and spare bytes transferred with it.
     read, program
         Times of the cells: tR and tPROG.
     cycle
-        Time of a bus cycle. Eight lines transfer one byte per cycle.
+        Time of a bus cycle, instead of `interface`. Eight lines transfer one byte per cycle.
     read_cycle, write_cycle
         Times of a bus cycle of reads, tRC, and of writes, tWC, if they differ from `cycle`.
     dies, planes
         Dies per chip, and planes per die.
     advanced
         Advanced commands: with ``"interleave"``, the dies of a chip work together, and with ``"multi-plane"``, the
-        planes of a die. Section 5.2 uses only the first.
+        planes of a die. Section 5.2 uses only the first, which is the default with ``"slc"``.
     fill
-        Required utilization of a channel: 1 is full, 0.9 is 90%.
+        Required utilization of a channel: 1 is full, 0.9 is 90%. Default: 1 with ``"slc"``, as in the paper, and
+        otherwise only what the speed requires.
     pins, logic_cells
         Pins and logic cells of the controller for its channels; None for no limit.
     channel_logic_cells
@@ -237,15 +313,26 @@ def design(
 
     Examples
     --------
-    >>> guide = fg.design(read_mb_s=250, write_mb_s=240, spare=0, cycle="30ns", check=False)
+    >>> guide = fg.design(read_mb_s=7000, write_mb_s=3000, check=False)
+    >>> guide.chosen.channels, guide.chosen.chips
+    (5, 6)
+    >>> guide = fg.design(read_mb_s=250, write_mb_s=240, cell="slc", spare=0, cycle="30ns", check=False)
     >>> guide.chosen.channels, guide.chosen.chips
     (8, 3)
     """
+    kind = _cell(cell)
+    bus = _cycle_of(kind.interface if interface is None else interface) if cycle is None else picoseconds(cycle)
+    advanced = kind.advanced if advanced is None else advanced
+    fill = 1.0 if fill is None and cell == "slc" else fill
     flash = Flash(
-        page_bytes=size_in_bytes(page), spare_bytes=size_in_bytes(spare), read_ps=picoseconds(read),
-        program_ps=picoseconds(program),
-        read_cycle_ps=picoseconds(cycle if read_cycle is None else read_cycle),
-        write_cycle_ps=picoseconds(cycle if write_cycle is None else write_cycle), dies=dies, planes=planes,
+        page_bytes=size_in_bytes(kind.page if page is None else page),
+        spare_bytes=size_in_bytes(kind.spare if spare is None else spare),
+        read_ps=picoseconds(kind.read if read is None else read),
+        program_ps=picoseconds(kind.program if program is None else program),
+        read_cycle_ps=bus if read_cycle is None else picoseconds(read_cycle),
+        write_cycle_ps=bus if write_cycle is None else picoseconds(write_cycle),
+        dies=kind.dies if dies is None else dies, planes=kind.planes if planes is None else planes,
+        pages_per_program=kind.pages_per_program, has_buffer=kind.has_buffer,
     )  # fmt: skip
     _check_values(flash, advanced, {"read_mb_s": read_mb_s, "write_mb_s": write_mb_s}, fill)
     budget = {"pins": pins, "logic_cells": logic_cells, "channel_logic_cells": channel_logic_cells}
@@ -274,7 +361,7 @@ def design(
     )
 
 
-def _check_values(flash: Flash, advanced: Collection[str], targets: dict[str, float], fill: float) -> None:
+def _check_values(flash: Flash, advanced: Collection[str], targets: dict[str, float], fill: float | None) -> None:
     if isinstance(advanced, str):
         raise OptionError(f"advanced must be a list of commands, such as ['{advanced}']")
     for name in advanced:
@@ -283,10 +370,10 @@ def _check_values(flash: Flash, advanced: Collection[str], targets: dict[str, fl
     for name, target in targets.items():
         if not 0 < target < 1e9:
             raise OptionError(f"invalid {name} `{target}`: expected a number above 0, in 10^6 bytes per second")
-    if not 0 < fill <= 1:
+    if fill is not None and not 0 < fill <= 1:
         raise OptionError(f"invalid fill `{fill}`: expected a number above 0, and at most 1")
     for name, value in asdict(flash).items():
-        if value < 1 and name != "spare_bytes":
+        if value < 1 and name not in ("spare_bytes", "has_buffer"):
             raise OptionError(f"{name.removesuffix('_ps').removesuffix('_bytes')}={value}: expected a value above 0")
 
 
@@ -304,20 +391,32 @@ def _min_chips(flash: Flash, operation: str, fill: float, *, dies: int, planes: 
     return ceil(Fraction(fill).limit_denominator(10**6) / one)
 
 
+def _chips_of_speed(flash: Flash, targets: dict[str, float], full: dict[str, Fraction], levels: dict[str, int]) -> int:
+    """Return the chips per channel that reach the speed with as few channels as their buses allow."""
+    exact = {operation: Fraction(target).limit_denominator(10**6) for operation, target in targets.items()}
+    channels = max(ceil(exact[operation] / (full[operation] * flash.payload)) for operation in targets)
+    share = {operation: exact[operation] / (channels * full[operation] * flash.payload) for operation in targets}
+    chips = max(_min_chips(flash, operation, float(share[operation]), **levels) for operation in targets)
+    return min(chips, _MAX_CHIPS)
+
+
 def _option(
     flash: Flash,
     advanced: Collection[str],
     targets: dict[str, float],
     *,
-    fill: float,
+    fill: float | None,
     width: int,
     budget: dict[str, int | None],
 ) -> Option:
     levels = _levels(flash, advanced)
     lanes = width // _LANE
-    chips = max(_min_chips(flash, operation, fill, **levels) for operation in targets)
     # Bytes per microsecond equal 10^6 bytes per second.
     full = {operation: Fraction(lanes * 10**6, flash.cycle_ps(operation)) for operation in targets}
+    if fill is None:
+        chips = _chips_of_speed(flash, targets, full, levels)
+    else:
+        chips = max(_min_chips(flash, operation, fill, **levels) for operation in targets)
     rates = {
         operation: full[operation] * flash.payload * flash.utilization(operation, chips=chips, **levels)
         for operation in targets
@@ -327,9 +426,12 @@ def _option(
     # Formula (4) for eight lines. With 16 lines, each flash of a pair has its own lines, chip enable and ready/busy.
     pins = channels * (_CONTROL_PINS + lanes * (_LANE + _CHIP_PINS * chips))
     cells = None if budget["channel_logic_cells"] is None else channels * budget["channel_logic_cells"]
+    limits = {"pins": budget["pins"], "logic cells": budget["logic_cells"], "channels": _MAX_CHANNELS,
+              "chips per channel": _MAX_CHIPS}  # fmt: skip
+    needs = {"pins": pins, "logic cells": cells, "channels": channels, "chips per channel": chips}
     missing = [
         f"{need - room} {name}"
-        for name, need, room in (("pins", pins, budget["pins"]), ("logic cells", cells, budget["logic_cells"]))
+        for name, need, room in ((name, needs[name], limits[name]) for name in limits)
         if need is not None and room is not None and need > room
     ]
     return Option(
@@ -360,6 +462,8 @@ def _ways(flash: Flash, *, check: bool, seed: int) -> Iterator[Way]:
     for figure, operation in (("g", "read"), ("h", "write")):
         chips = _min_chips(flash, operation, 1.0, dies=1, planes=1)
         shapes.append((figure, f"basic {operation}, {chips} chips", operation, chips, 1, 1))
+    # With one die per chip, two of the cases are others again.
+    shapes = [shape for shape in shapes if dies > 1 or not shape[1].startswith("interleaved")]
     for figure, name, operation, chips, many_dies, many_planes in shapes:
         formula = flash.utilization(operation, chips=chips, dies=many_dies, planes=many_planes)
         simulated = None
@@ -380,7 +484,13 @@ def _flash_device(flash: Flash, *, channels: int, chips: int, dies: int, planes:
             f"{_MAX_PLANES} that are simulated; "
             "use faster flash, or disable the check"
         )
-    blocks = max(64, 2 * (_requests(units) // (units * 64) + 1) + 16)
+    pages = 64 if flash.pages_per_program == 1 else 32 * flash.pages_per_program
+    blocks = max(64, 2 * (_requests(units) * flash.pages_per_program // (units * pages) + 1) + 16)
+    buffer = ""
+    if flash.has_buffer:
+        # Room for the pages that are programmed, and for those that follow them.
+        held = 2 * units * flash.pages_per_program * lanes * flash.page_bytes
+        buffer = f'[buffer]\ncapacity = "{held}B"\nwrite = "write-back"\nhigh_water = 0.5\nlow_water = 0.25'
     return Device.from_toml(f"""
         name = "design-guide"
         [geometry]
@@ -389,7 +499,8 @@ def _flash_device(flash: Flash, *, channels: int, chips: int, dies: int, planes:
         dies = {dies}
         planes = {planes}
         blocks = {blocks}
-        pages = 64
+        pages = {pages}
+        pages_per_program = {flash.pages_per_program}
         page_size = "{lanes * flash.page_bytes}B"
         spare_size = "{lanes * flash.spare_bytes}B"
         mapping_unit = "page"
@@ -409,6 +520,7 @@ def _flash_device(flash: Flash, *, channels: int, chips: int, dies: int, planes:
         transfer_spare = true
         [allocation.static]
         order = "channel-chip-die-plane"
+        {buffer}
         """)
 
 
@@ -427,11 +539,17 @@ def _simulated(device: Device, operation: str, seed: int) -> dict[str, float]:
     units = 1
     for level in ("channels", "chips", "dies", "planes"):
         units *= geometry[level]
-    job = f"rw={operation} bs={size_in_bytes(geometry['page_size'])} iodepth={2 * units} number_ios={_requests(units)}"
+    together = geometry["pages_per_program"]
+    job = (
+        f"rw={operation} bs={size_in_bytes(geometry['page_size'])} iodepth={2 * units * together} "
+        f"number_ios={_requests(units) * together}"
+    )
     state = "fill" if operation == "read" else "none"
-    summary = run(device, f"{job} ramp_time=5ms", precondition=state, seed=seed, series=False, warn=False).summary
+    # Without a write buffer, a run is steady at once. A buffer has to be full first.
+    ramp = "5ms" if together == 1 else "30ms"
+    summary = run(device, f"{job} ramp_time={ramp}", precondition=state, seed=seed, series=False, warn=False).summary
     return {
-        "utilization": summary.utilization.channels.data.mean or 0.0,
+        "utilization": summary.utilization.channels.data.mean,
         "mb_s": summary.requests.all.bytes / summary.measured_s / 1e6,
     }
 
@@ -443,7 +561,14 @@ def _checked(flash: Flash, advanced: Collection[str], option: Option, targets: d
     return Check(read_mb_s=found["read"], write_mb_s=found["write"], passes=passes)
 
 
-def _notes(flash: Flash, advanced: Collection[str], option: Option, fill: float) -> Iterator[str]:
+def _notes(flash: Flash, advanced: Collection[str], option: Option, fill: float | None) -> Iterator[str]:
+    if option.channels > _MAX_CHANNELS:
+        yield (
+            f"{option.channels} channels: controllers have at most {_MAX_CHANNELS}. Flash with a faster interface "
+            "needs fewer, such as TLC flash on nv-ddr3@1600."
+        )
+    if fill is None:
+        return  # The notes are about the paper's way to fill channels.
     levels = _levels(flash, advanced)
     one, two = (float(flash.utilization("write", chips=chips, **levels)) for chips in (1, 2))
     full = _min_chips(flash, "write", 1.0, **levels)
@@ -516,19 +641,23 @@ def command(arguments: list[str]) -> int:
     )
     made.add_argument("--read-mb-s", type=float, required=True, metavar="X", help="10^6 bytes per second read")
     made.add_argument("--write-mb-s", type=float, required=True, metavar="X", help="10^6 bytes per second written")
-    made.add_argument("--page", default="2KiB", help="size of a flash page [2KiB]")
-    made.add_argument("--spare", default="64B", help="spare bytes transferred with a page [64B]")
-    made.add_argument("--read", default="20us", metavar="TIME", help="time from cells to register [20us]")
-    made.add_argument("--program", default="200us", metavar="TIME", help="time from register to cells [200us]")
-    made.add_argument("--cycle", default="25ns", metavar="TIME", help="bus cycle, which transfers a byte [25ns]")
+    made.add_argument("--cell", default="tlc", choices=("slc", *_DRIVES), help="kind of cells: other defaults [tlc]")
+    made.add_argument("--interface", metavar="BUS@RATE", help="bus with MT/s [nv-ddr3@1600; slc: sdr@40]")
+    made.add_argument("--page", metavar="SIZE", help="size of a flash page [16KiB; slc: 2KiB]")
+    made.add_argument("--spare", metavar="SIZE", help="spare bytes transferred with a page [0B; slc: 64B]")
+    made.add_argument("--read", metavar="TIME", help="time from cells to register [slc: 20us]")
+    made.add_argument("--program", metavar="TIME", help="time from register to cells [slc: 200us]")
+    made.add_argument("--cycle", metavar="TIME", help="bus cycle, which transfers a byte [that of --interface]")
     made.add_argument("--read-cycle", metavar="TIME", help="bus cycle of reads, tRC [that of --cycle]")
     made.add_argument("--write-cycle", metavar="TIME", help="bus cycle of writes, tWC [that of --cycle]")
-    made.add_argument("--dies", type=int, default=2, metavar="N", help="dies per chip [2]")
-    made.add_argument("--planes", type=int, default=2, metavar="N", help="planes per die [2]")
+    made.add_argument("--dies", type=int, metavar="N", help="dies per chip [1; slc: 2]")
+    made.add_argument("--planes", type=int, metavar="N", help="planes per die [4; slc: 2]")
     made.add_argument(
-        "--advanced", default="interleave", metavar="A,B", help="interleave, multi-plane, or none [interleave]"
+        "--advanced", metavar="A,B", help="interleave, multi-plane, or none [interleave,multi-plane; slc: interleave]"
     )
-    made.add_argument("--fill", type=float, default=1.0, metavar="SHARE", help="required utilization of a channel [1]")
+    made.add_argument(
+        "--fill", type=float, metavar="SHARE", help="required utilization of a channel [as the speed requires; slc: 1]"
+    )
     made.add_argument("--pins", type=int, metavar="N", help="pins that the controller has for its channels")
     made.add_argument("--logic-cells", type=int, metavar="N", help="logic cells of the controller for its channels")
     made.add_argument("--channel-logic-cells", type=int, metavar="N", help="logic cells that one channel takes")
@@ -539,7 +668,8 @@ def command(arguments: list[str]) -> int:
     as_json = options.pop("json")
     advanced = options.pop("advanced")
     try:
-        guide = design(**options, advanced=() if advanced == "none" else tuple(advanced.split(",")))
+        named = None if advanced is None else () if advanced == "none" else tuple(advanced.split(","))
+        guide = design(**options, advanced=named)
     except ValueError as error:
         # This includes times and sizes that cannot be parsed.
         raise OptionError(str(error)) from None

@@ -8,11 +8,11 @@ import floatgate as fg
 from floatgate.__main__ import main
 
 #: Hu et al. 2013, Section 5.2: only interleaving, and 30 ns. Its 94 percent needs pages without spare bytes.
-EXAMPLE = {"read_mb_s": 250, "write_mb_s": 240, "spare": 0, "cycle": "30ns"}
+EXAMPLE = {"read_mb_s": 250, "write_mb_s": 240, "cell": "slc", "spare": 0, "cycle": "30ns"}
 
 
 def ways(**options):
-    guide = fg.design(**{"read_mb_s": 250, "write_mb_s": 240, "check": False, **options})
+    guide = fg.design(**{"read_mb_s": 250, "write_mb_s": 240, "cell": "slc", "check": False, **options})
     return {way.figure: way for way in guide.ways}
 
 
@@ -48,7 +48,10 @@ def test_two_chips_reach_94_percent_and_three_reach_100():
     # Formula (4): 17 pins per channel, 68 for four channels.
     assert paper.chosen.pins == 17 * paper.chosen.channels
     assert paper.chosen.channels == paper.chosen.channels_by_formula == 8
-    assert fg.design(read_mb_s=133, write_mb_s=125, spare=0, cycle="30ns", fill=0.94, check=False).chosen.pins == 68
+    assert (
+        fg.design(read_mb_s=133, write_mb_s=125, cell="slc", spare=0, cycle="30ns", fill=0.94, check=False).chosen.pins
+        == 68
+    )
 
 
 def test_bit_extension_where_logic_cells_are_scarce():
@@ -72,7 +75,7 @@ def test_bit_extension_where_logic_cells_are_scarce():
 
 
 def test_simulation_agrees_with_every_formula():
-    guide = fg.design(read_mb_s=250, write_mb_s=240, advanced=["interleave", "multi-plane"])
+    guide = fg.design(read_mb_s=250, write_mb_s=240, cell="slc", advanced=["interleave", "multi-plane"])
     for way in guide.ways:
         assert way.simulated == pytest.approx(way.utilization, rel=2e-3), way
     assert guide.check.passes
@@ -81,7 +84,7 @@ def test_simulation_agrees_with_every_formula():
     assert guide.check.read_mb_s == pytest.approx(7 * 40 * 2048 / 2112, rel=0.01)
     assert guide.device().config["geometry"]["channels"] == 7
     assert guide.table().num_rows == 8
-    assert guide == fg.design(read_mb_s=250, write_mb_s=240, advanced=["multi-plane", "interleave"])
+    assert guide == fg.design(read_mb_s=250, write_mb_s=240, cell="slc", advanced=["multi-plane", "interleave"])
 
 
 def test_reads_and_writes_may_have_cycles_of_their_own():
@@ -141,3 +144,30 @@ def test_the_command(monkeypatch, capsys):
     status, output, errors = call("--page=many")
     assert status == 2
     assert errors.startswith("error: a size must be a text such as")
+
+
+@pytest.mark.parametrize("cell", ["tlc", "qlc"])
+def test_a_present_day_design(cell):
+    guide = fg.design(read_mb_s=7000, write_mb_s=3000, cell=cell)
+    assert guide.check.passes
+    assert guide.chosen.channels <= 8
+    assert guide.chosen.chips <= 16
+    drive = fg.Device(f"{cell}-nvme").config
+    assert guide.device().config["geometry"]["page_size"] == drive["geometry"]["page_size"]
+    assert guide.device().config["buffer"]["write"] == "write-back"
+    for way in guide.ways:
+        assert way.simulated == pytest.approx(way.utilization, rel=5e-3), way
+
+
+def test_a_design_that_no_one_would_build_is_refused():
+    guide = fg.design(read_mb_s=7000, write_mb_s=3000, cell="slc", check=False)
+    assert guide.chosen is None
+    assert any("channels" in text for text in guide.options[0].missing)
+    assert "no design fits" in str(guide)
+    assert "controllers have at most 32" in guide.notes[0]
+    with pytest.raises(fg.OptionError, match="unknown cell `mlc`: expected slc, tlc, qlc"):
+        fg.design(read_mb_s=100, write_mb_s=100, cell="mlc")
+    with pytest.raises(fg.OptionError, match="such as nv-ddr3@1600"):
+        fg.design(read_mb_s=100, write_mb_s=100, interface="fast")
+    faster = fg.design(read_mb_s=7000, write_mb_s=3000, interface="nv-ddr3@2400", check=False)
+    assert faster.chosen.channels == 3

@@ -692,9 +692,9 @@ def section_5(setting: Setting) -> Exhibit:
     import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
 
     check = not setting.quick
-    first = design(read_mb_s=250, write_mb_s=240, check=check)
-    second = design(read_mb_s=120, write_mb_s=120, spare=0, cycle="30ns", fill=0.94, check=check)
-    full = design(read_mb_s=120, write_mb_s=120, spare=0, cycle="30ns", check=False)
+    first = design(read_mb_s=250, write_mb_s=240, cell="slc", check=check)
+    second = design(read_mb_s=120, write_mb_s=120, cell="slc", spare=0, cycle="30ns", fill=0.94, check=check)
+    full = design(read_mb_s=120, write_mb_s=120, cell="slc", spare=0, cycle="30ns", check=False)
     table_2 = {way.figure: way for way in first.ways}
     at_30 = {way.figure: way for way in second.ways}
     option = second.options[0]
