@@ -77,7 +77,7 @@ FIGURES = (
      "", "result.plot.attribution()"),
     ("utilization", "Utilization", "The busy time of every channel and die.", "", "result.plot.utilization()"),
     ("comparison", "Comparison", "One metric, with 95% confidence intervals over seeds.",
-     COMPARISON, 'comparison.plot.metric("write amplification")'),
+     COMPARISON, 'comparison.plot.metric("write_amplification")'),
     ("heat-map", "A sweep as a heat map",
      "A value by two parameters, as the mean over the seeds. Cells whose runs all failed are marked.",
      SWEEP, 'fg.plotting.heat_map(table, "capacity.spare", "gc.victim", "write_amplification")'),

@@ -83,7 +83,7 @@ def module(name):
         f"from floatgate._node import {', '.join(kinds)}",
         "",
         "if TYPE_CHECKING:",
-        "    from collections.abc import Mapping",
+        f"    from collections.abc import {', '.join(kind for kind in ('Collection', 'Mapping') if f'[{kind}[' in text)}",
         "",
         "",
         text,
@@ -106,16 +106,27 @@ def _class(name, bases, of, about, root):
         if values:
             shown = ", ".join(f"{json.dumps(key)}: {_literal(value)}" for key, value in values.items())
             kind = "str" if attribute == "_kinds" else "Any"
-            lines.append(f"    {attribute}: ClassVar[Mapping[str, {kind}]] = {{")
-            lines += textwrap.wrap(shown, WIDTH - 8, initial_indent=" " * 8, subsequent_indent=" " * 8,
-                                   break_on_hyphens=False, break_long_words=False)  # fmt: skip
-            lines.append("    }")
+            lines += _literals(f"{attribute}: ClassVar[Mapping[str, {kind}]] = {{", shown)
+    numbers = [key for key, part in keys.items() if _may_lack_number(part)]
+    if numbers:
+        lines += _literals("_numbers: ClassVar[Collection[str]] = {", ", ".join(map(json.dumps, numbers)))
     for key, part in keys.items():
         attribute = f"{key}_" if keyword.iskeyword(key) else key
         lines += ["", f"    {attribute}: {_type(part, root)}"]
         if part.get("description"):
             lines += _indented(f'"""{_wrapped(part["description"])}"""')
     return "\n".join(lines)
+
+
+def _literals(start, shown):
+    wrapped = textwrap.wrap(shown, WIDTH - 8, initial_indent=" " * 8, subsequent_indent=" " * 8,
+                            break_on_hyphens=False, break_long_words=False)  # fmt: skip
+    return [f"    {start}", *wrapped, "    }"]
+
+
+def _may_lack_number(part):
+    """Return True for a number that may be null: its attribute is NaN then."""
+    return _is_null(part) and [one.get("type") for one in _alternatives(part)] == ["number"]
 
 
 #: Classes of tables, with their first line and the pages that describe their columns.
@@ -254,14 +265,19 @@ def _kind(part, root):
 
 def _type(part, root):
     (one,) = _alternatives(part)
-    null = {"null"} & set(part["type"] if isinstance(part.get("type"), list) else [])
-    null = null or any(other.get("type") == "null" for other in part.get("anyOf", ()))
+    null = _is_null(part) and not _may_lack_number(part)
     names = {"number": "float", "integer": "int", "boolean": "bool", "string": "str"}
     if one.get("type") == "array":
         name = f"list[{_type(one.get('items', {}), root)}]"
     else:
         name = _kind(one, root) or names.get(one.get("type"), "Any")
     return f"{name} | None" if null else name
+
+
+def _is_null(part):
+    """Return True if a value may be null."""
+    kinds = part["type"] if isinstance(part.get("type"), list) else []
+    return "null" in kinds or any(other.get("type") == "null" for other in part.get("anyOf", ()))
 
 
 def _absent(part):

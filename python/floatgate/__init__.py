@@ -17,6 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from floatgate import plotting, policies
+from floatgate import plotting as plot
 from floatgate._floatgate import __version__
 from floatgate.comparison import Comparison, compare
 from floatgate.designing import Design, design
@@ -46,6 +47,7 @@ from floatgate.running import run
 from floatgate.simulator import Simulator, State
 from floatgate.summary import Summary
 from floatgate.sweeping import Sobol, sweep
+from floatgate.tables import Table
 from floatgate.workload import Fit, JobFile, Synthetic, Trace, Workload
 
 if TYPE_CHECKING:
@@ -79,6 +81,7 @@ __all__ = [
     "State",
     "Summary",
     "Synthetic",
+    "Table",
     "Trace",
     "TraceError",
     "Workload",
@@ -92,6 +95,7 @@ __all__ = [
     "lifetime",
     "load",
     "optimize",
+    "plot",
     "plotting",
     "policies",
     "run",

@@ -30,6 +30,9 @@ WORDS = {
     "study": "floatgate.studies:command",
 }
 
+#: Function of the subcommand that draws a figure.
+_FIGURES = "floatgate.comparison:command"
+
 #: Exit statuses: invalid request, failure, and interruption by Ctrl-C.
 MISTAKE, FAULT, INTERRUPTED = 2, 1, 130
 
@@ -37,7 +40,7 @@ MISTAKE, FAULT, INTERRUPTED = 2, 1, 130
 def main() -> int:
     """Run the command line, and return the exit status."""
     word, arguments = sys.argv[1:2], sys.argv[2:]
-    if word and word[0] in WORDS:
+    if word and (word[0] in WORDS or _draws(word[0], arguments)):
         with words_of_command():
             return _in_python(word[0], arguments)
     # The extension module handles Ctrl-C and then calls the previous handler. Python's handler would end the
@@ -46,9 +49,14 @@ def main() -> int:
     return _floatgate.command(["floatgate", *sys.argv[1:]])
 
 
+def _draws(word: str, arguments: list[str]) -> bool:
+    """Return True for the subcommand that draws a figure, which the program cannot."""
+    return word == "compare" and any(argument.partition("=")[0] == "--plot" for argument in arguments)
+
+
 def _in_python(word: str, arguments: list[str]) -> int:
     """Run a subcommand in Python, and report errors like the program."""
-    module, function = WORDS[word].split(":")
+    module, function = WORDS.get(word, _FIGURES).split(":")
     try:
         command: Callable[[list[str]], int] = getattr(importlib.import_module(module), function)
         with warnings.catch_warnings():

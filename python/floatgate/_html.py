@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,7 @@ def readable(size: float) -> str:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Format a number with `digits` significant digits, or return a dash for None."""
-    if value is None:
+    """Format a number with `digits` significant digits, or return a dash for None and NaN."""
+    if value is None or math.isnan(value):
         return "-"
     return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"

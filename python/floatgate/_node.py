@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from floatgate import _floatgate, _html
@@ -21,6 +22,7 @@ class Node(Mapping[str, Any]):
 
     ``node["p99"]`` and ``node.p99`` are the same. If a key is a Python keyword, the attribute has a trailing
     underscore: ``histogram.from_``. The attribute of a key that the document leaves out is None, 0 or an empty list.
+    The attribute of a number that does not exist, such as a latency without requests, is NaN, and the key is None.
     """
 
     __slots__ = ("_data",)
@@ -29,6 +31,8 @@ class Node(Mapping[str, Any]):
     _kinds: ClassVar[Mapping[str, str]] = {}
     #: Values of keys that the document may leave out.
     _absent: ClassVar[Mapping[str, Any]] = {}
+    #: Keys of numbers that may be null.
+    _numbers: ClassVar[Collection[str]] = frozenset()
 
     def __init__(self, data: dict[str, Any]) -> None:
         self._data = data
@@ -66,10 +70,9 @@ class Node(Mapping[str, Any]):
             # An object that is being unpickled has no data yet.
             data = object.__getattribute__(self, "_data") if not name.startswith("__") else {}
             for key in (name, name.removesuffix("_")):
-                if key in data:
-                    return self._wrapped(key, data[key])
-                if key in self._absent:
-                    return self._wrapped(key, self._absent[key])
+                if key in data or key in self._absent:
+                    value = data[key] if key in data else self._absent[key]
+                    return math.nan if value is None and key in self._numbers else self._wrapped(key, value)
             known = dict.fromkeys([*self._keys(), *data])
             raise AttributeError(
                 f"no `{name}` in this part ({type(self).__name__}){near(name, known)}; it has {', '.join(known)}"
@@ -158,7 +161,14 @@ class SummaryText(Node):
         return f"<floatgate.Summary of {self['workload']['name']} on {self['device']['name']}, seed {self['seed']}>"
 
     def __str__(self) -> str:
-        return in_python(_floatgate.summary_text(json.dumps(self._data)).rstrip("\n"))
+        return self.text()
+
+    def _shown(self) -> tuple[str, ...]:
+        return (*super()._shown(), "text")
+
+    def text(self, *, details: bool = False) -> str:
+        """Return the text of ``floatgate run``, with `details` that of ``floatgate run --details``."""
+        return in_python(_floatgate.summary_text(json.dumps(self._data), details).rstrip("\n"))
 
 
 class ProfileText(Node):

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
+import sys
 from collections.abc import Iterable, Mapping
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from floatgate import _floatgate, _html
-from floatgate.exceptions import ResultError
-from floatgate.plotting import ComparisonPlots
-from floatgate.result import Result, _write_page
+from floatgate import _files, _floatgate, _html
+from floatgate._metrics import full_name
+from floatgate.exceptions import OptionError, ResultError
+from floatgate.plotting import ComparisonPlots, save
+from floatgate.result import Result, _write_page, is_of_seeds, load, shown_path
 
 if TYPE_CHECKING:
-    import os
-    from pathlib import Path
-
     import pyarrow as pa
 
+#: A result, or the path of its directory, which may have a result for each seed.
+Source: TypeAlias = "Result | str | os.PathLike[str]"
+
 #: Results that are evaluated together: one, or several with different seeds.
-Group: TypeAlias = "Result | Iterable[Result]"
+Group: TypeAlias = "Source | Iterable[Source]"
 
 
 class Comparison:
     """Comparison of results, from :func:`compare`.
 
-    ``print(comparison)`` prints the table of ``floatgate compare``.
+    ``print(comparison)`` prints the table of ``floatgate compare``: the ten metrics that differ most. :meth:`table` has
+    all of them.
     """
 
     def __init__(self, content: str, text: str, page: str, runs: dict[str, Result]) -> None:
@@ -76,29 +82,40 @@ class Comparison:
         Returns
         -------
         pyarrow.Table
-            Columns ``metric``, ``unit`` (empty without a unit, ``share`` for a share), ``group``, ``n`` (number of
-            runs), ``mean``, ``deviation`` (divisor n - 1), ``half_width`` (half the 95% confidence interval of the mean
-            over seeds, by Student's t), ``ratio`` to the first group, ``difference`` from it (``same``,
-            ``noise_unknown``, ``within_noise``, ``significant``, by Welch's test), ``p``, ``p_corrected`` for the
-            `tested` differences by Holm's method, and ``low`` and ``high``, the bounds of the confidence interval of
-            the difference from the first group, corrected in the same way. Unknown values are null.
+            Columns ``metric`` (a path in a summary, such as ``requests.read.latency_us.p99``), ``label`` (in words),
+            ``unit`` (empty without a unit, ``share`` for a share), ``group``, ``n`` (number of runs), ``mean``,
+            ``deviation`` (divisor n - 1), ``half_width`` (half the 95% confidence interval of the mean over seeds, by
+            Student's t), ``ratio`` to the first group, ``difference`` from it (``same``, ``noise_unknown``,
+            ``within_noise``, ``significant``, by Welch's test), ``p``, ``p_corrected`` for the `tested` differences by
+            Holm's method, and ``low`` and ``high``, the bounds of the confidence interval of the difference from the
+            first group, corrected in the same way. Unknown values are null.
         """
         import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
 
         schema = pa.schema(
-            [(name, pa.string()) for name in ("metric", "unit", "group")]
+            [(name, pa.string()) for name in ("metric", "label", "unit", "group")]
             + [("n", pa.int64())]
             + [(name, pa.float64()) for name in ("mean", "deviation", "half_width", "ratio")]
             + [("difference", pa.string())]
             + [(name, pa.float64()) for name in ("p", "p_corrected", "low", "high")]
         )
         rows = [
-            {"metric": row["metric"], "unit": row["unit"], "group": label, **cell, **_bounds(cell)}
+            {key: row[key] for key in ("metric", "label", "unit")} | {"group": label, **cell, **_bounds(cell)}
             for row in self._content["metrics"]
             for label, cell in zip(self.labels, row["values"], strict=True)
             if cell is not None
         ]
         return pa.Table.from_pylist(rows, schema=schema)
+
+    def _metric(self, name: str) -> dict[str, Any]:
+        """Return the row of a metric."""
+        rows: list[dict[str, Any]] = self._content["metrics"]
+        names = [row["metric"] for row in rows]
+        path = full_name(name, names)
+        if path not in names:
+            near = _files.near(path, names)
+            raise ResultError(f"unknown metric {name!r}{near}; the comparison has {', '.join(names)}")
+        return rows[names.index(path)]
 
     @property
     def plot(self) -> ComparisonPlots:
@@ -139,7 +156,7 @@ class Comparison:
         for metric in self._content["metrics"]:
             cells = [_cell(cell) for cell in metric["values"]]
             unit = f" <span style='opacity:.7'>{escape(metric['unit'])}</span>" if metric["unit"] else ""
-            rows.append([escape(metric["metric"]) + unit, *cells])
+            rows.append([escape(metric["label"]) + unit, *cells])
         notes = "".join(f"<p>warning: {escape(text)}</p>" for text in self.warnings)
         notes += "<p style='opacity:.7'>&plusmn;: 95% confidence interval of the mean over seeds. ~: within noise.</p>"
         return _html.card("Comparison", "", _html.table(["", *map(escape, self.labels)], rows), notes)
@@ -165,14 +182,15 @@ def _cell(cell: dict[str, Any] | None) -> str:
     return text
 
 
-def compare(results: Iterable[Result] | Mapping[str, Group]) -> Comparison:
+def compare(results: Iterable[Group] | Mapping[str, Group]) -> Comparison:
     """Compare results.
 
     Parameters
     ----------
     results
-        Results. All are compared with the first. Results that differ only in their seed form a group, whose values have
-        confidence intervals. Or labels, each with one result, or with several results of different seeds.
+        Results, or paths of their directories. All are compared with the first. Results that differ only in their seed
+        form a group, whose values have confidence intervals, as do the results of a list, or of a directory with a
+        result for each seed. Or labels, each with such a result, path or list.
 
     Returns
     -------
@@ -191,18 +209,48 @@ def compare(results: Iterable[Result] | Mapping[str, Group]) -> Comparison:
     >>> fg.compare(runs)
     <floatgate.Comparison of greedy, fifo>
     """
+    if isinstance(results, str | Result | os.PathLike):
+        results = [results]
     names = _Names()
     if isinstance(results, Mapping):
         groups = [(label, True, [names.add(label, run) for run in _listed(group)]) for label, group in results.items()]
     else:
-        groups = [(run.label, False, [names.add(run.label, run)]) for run in results]
+        groups = [_group(group, names) for group in results]
     if len(names.runs) < 2:
         raise ResultError("nothing to compare; give two results, or several seeds of one")
+    taken: dict[str, int] = {}
+    # A list has the label of its first result, which another group may have as well.
+    for index, (label, is_group, runs) in enumerate(groups):
+        taken[label] = taken.get(label, 0) + 1
+        if is_group and taken[label] > 1:
+            groups[index] = (f"{label} ({taken[label]})", is_group, runs)
     return Comparison(*_floatgate.compare(groups), names.runs)
 
 
+def _group(group: Group, names: _Names) -> tuple[str, bool, list[tuple[str, str]]]:
+    """Return the label of an unlabeled group, whether its results belong together, and its runs."""
+    if isinstance(group, Result):
+        return group.label, False, [names.add(group.label, group)]
+    runs = _listed(group)
+    label = shown_path(group) if isinstance(group, str | os.PathLike) else _common_label(runs)
+    return label, len(runs) > 1, [names.add(label, run) for run in runs]
+
+
+def _common_label(runs: list[Result]) -> str:
+    """Return the directory of the runs of several seeds, or the label of the first run."""
+    places = {run.directory.parent for run in runs if run.directory is not None and is_of_seeds(run.directory.parent)}
+    return shown_path(places.pop()) if len(places) == 1 and len(runs) > 1 else runs[0].label
+
+
 def _listed(group: Group) -> list[Result]:
-    runs = [group] if isinstance(group, Result) else list(group)
+    runs: list[Result] = []
+    for one in [group] if isinstance(group, str | Result | os.PathLike) else group:
+        if isinstance(one, Result):
+            runs.append(one)
+        elif is_of_seeds(one):
+            runs += load(one, seeds=True)
+        else:
+            runs.append(load(one))
     if not runs:
         raise ResultError("a group has no results; give each label at least one")
     return runs
@@ -224,3 +272,39 @@ class _Names:
             name = f"{wanted} ({number})"
         self.runs[name] = run
         return name, run.summary.to_json()
+
+
+def command(arguments: list[str]) -> int:
+    """Run ``floatgate compare`` with ``--plot``, and return the exit status.
+
+    The table is that of the program. This function draws the figure.
+    """
+    made = argparse.ArgumentParser(prog="floatgate compare", add_help=False, allow_abbrev=False)
+    made.add_argument("results", nargs="+")
+    made.add_argument("--plot", required=True)
+    made.add_argument("--metric", action="append", default=[])
+    made.add_argument("--out")
+    made.add_argument("--all", action="store_true")
+    made.add_argument("--json", action="store_true")
+    chosen = made.parse_intermixed_args(arguments)
+    if Path(chosen.plot).suffix.lower() not in (".pdf", ".png", ".svg"):
+        raise OptionError(f"--plot {chosen.plot}: the name of a figure must end in .svg, .pdf or .png")
+    status = _floatgate.command(["floatgate", "compare", *_without_plot(arguments)])
+    if status:
+        return status
+    groups = {label: [load(path) for path in paths] for label, paths in _floatgate.grouped_files(chosen.results)}
+    comparison = compare(groups)
+    if len(chosen.metric) == 1:
+        ax = comparison.plot.metric(chosen.metric[0])
+    else:
+        ax = comparison.plot.differences(chosen.metric or None)
+    sys.stderr.write(f"wrote {save(ax, chosen.plot)}\n")
+    return 0
+
+
+def _without_plot(arguments: list[str]) -> list[str]:
+    """Return the arguments without ``--plot`` and its value."""
+    kept = [argument for argument in arguments if not argument.startswith("--plot=")]
+    if "--plot" in kept:
+        del kept[kept.index("--plot") : kept.index("--plot") + 2]
+    return kept

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from floatgate._node import Node
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 
 class Named(Node):
@@ -66,8 +66,11 @@ class Wear(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "life_used": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "life_used"
+    }
 
-    life_used: float | None
+    life_used: float
     """Share of `config.nand.endurance` that the most erased block has used; null if the endurance is 0, which is
     unknown. It can exceed 1 without a table `faults`, and after preconditioning."""
 
@@ -160,11 +163,14 @@ class Cost(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "cpu_s": None, "programs_per_cpu_s": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "cpu_s", "programs_per_cpu_s"
+    }
 
-    cpu_s: float | None
+    cpu_s: float
     """CPU time in seconds, without preconditioning; null if the system does not report it."""
 
-    programs_per_cpu_s: float | None
+    programs_per_cpu_s: float
     """Page programs per second of CPU time."""
 
 
@@ -178,6 +184,9 @@ class Lifetime(Node):
     }
     _absent: ClassVar[Mapping[str, Any]] = {
         "write_amplification": None, "expiry": None, "remaining_life": None
+    }
+    _numbers: ClassVar[Collection[str]] = {
+        "write_amplification"
     }
 
     device: Named
@@ -207,7 +216,7 @@ class Lifetime(Node):
     blocks_erased: int
     """Number of blocks that were erased."""
 
-    write_amplification: float | None
+    write_amplification: float
     """Mapping units programmed, including padding, per unit that the host wrote; null if it wrote none."""
 
     units_moved_gc: int

@@ -10,27 +10,29 @@ from floatgate._node import Document, Node
 from floatgate.device import Device
 from floatgate.lifetime_of_seed import Lifetime  # noqa: TC001 (found by its name at run time)
 from floatgate.running import seed_or_first
+from floatgate.seeds import Seeds, seeds_of
 from floatgate.workload import Progress, Workload, WorkloadLike, texts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 
 class Statistic(Node):
-    """Statistic over the seeds."""
+    """Statistic over the seeds. A number that needs more seeds is NaN."""
 
     __slots__ = ()
+    _numbers: ClassVar[Collection[str]] = {"mean", "deviation", "half_width"}
 
     n: int
     """Number of seeds."""
 
-    mean: float | None
+    mean: float
     """Mean."""
 
-    deviation: float | None
+    deviation: float
     """Standard deviation, with the divisor n - 1."""
 
-    half_width: float | None
+    half_width: float
     """Half the width of the 95 % confidence interval of the mean."""
 
 
@@ -83,7 +85,7 @@ def lifetime(
     precondition: str | Workload | None = None,
     endurance_scale: float = 1.0,
     seed: int | None = None,
-    seeds: int | str | None = None,
+    seeds: Seeds | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Lifetimes:
@@ -109,7 +111,7 @@ def lifetime(
     seed
         Random seed. Default: 1.
     seeds
-        Number of seeds, or a range such as ``"5..9"``, instead of `seed`.
+        Several seeds instead of `seed`: their number, a range such as ``"5..9"``, or a list.
     out
         A directory for ``lifetime.json``.
     progress
@@ -145,7 +147,7 @@ def lifetime(
             "precondition": None if precondition is None else str(precondition),
             "endurance_scale": endurance_scale,
             "seed": seed_or_first(seed),
-            "seeds": None if seeds is None else str(seeds),
+            "seeds": None if seeds is None else ",".join(f"{seed}..{seed}" for seed in seeds_of(seeds)),
             "out": None if out is None else os.fspath(out),
         },
         progress=progress,

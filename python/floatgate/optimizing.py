@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from floatgate import _files, sweepfile
 from floatgate._distributing import available, engine, late_interrupts
+from floatgate._metrics import full_name
 from floatgate.exceptions import OptionError, OutputError, SimulationError
 from floatgate.plotting import front as draw_front
+from floatgate.plotting import name_points, named_value, save
 from floatgate.ranges import Choices, Range, Ranges, dimensions, is_number
+from floatgate.seeds import Seeds, seeds_of
 from floatgate.sweeping import columns_of, sweep
 
 if TYPE_CHECKING:
@@ -96,13 +99,19 @@ class Search:
         matplotlib.axes.Axes
         """
         names = list(self._objectives)
+        x, y = (None if name is None else full_name(name, names) for name in (x, y))
         for name in (x, y):
             if name is not None and name not in names:
                 raise OptionError(f"{name} is not an objective of this search: {', '.join(names)}")
         x, y = (x or names[0], y or names[1]) if len(names) > 1 else ("trial", names[0])
         # A column of the space may have texts with units. The values of objectives are numbers.
         rows = [row | values for row, values in zip(self.table().to_pylist(), self._values(), strict=True)]
-        return draw_front(rows, x, y, stairs=self._stairs(x), ax=ax)
+        ax = draw_front(rows, x, y, stairs=self._stairs(x), ax=ax)
+        others = [path for path in self._space if path not in (x, y)]
+        best = {(row[x], row[y]): row for row in rows if row["front"]}
+        named = [(*place, ", ".join(named_value(path, row[path]) for path in others)) for place, row in best.items()]
+        name_points(ax, named if others and len(self._objectives) == 2 else [])
+        return ax
 
     def _stairs(self, x: str) -> Literal["pre", "post"] | None:
         """Return the step style of the front between points, or None if there are not two objectives."""
@@ -149,7 +158,7 @@ def optimize(
     trials: int,
     workload: WorkloadLike | Sequence[WorkloadLike],
     device: Device | str | os.PathLike[str],
-    seeds: Iterable[int] = (1,),
+    seeds: Seeds = (1,),
     precondition: str | Workload = "fill",
     prewrite: str = "none",
     attribution: bool = True,
@@ -202,14 +211,15 @@ def optimize(
     Examples
     --------
     >>> search = fg.optimize(
-    ...     {"capacity.spare": fg.Range(0.2, 0.4), "gc.victim": ["greedy", "fifo"]},
-    ...     objectives={"write_amplification": "minimize", "requests.write.iops": "maximize"},
-    ...     device="tiny", workload="rw=randwrite number_ios=500", trials=4, batch=2, n_jobs=1)
+    ...     {"capacity.spare": fg.Range(0.1, 0.4), "gc.victim": ["greedy", "fifo"]},
+    ...     objectives={"capacity.spare": "minimize", "write.iops": "maximize"},   # spare flash costs money
+    ...     device="tiny", workload="rw=randwrite iodepth=16 number_ios=500", precondition="steady",
+    ...     trials=4, batch=2, n_jobs=1)
     >>> search.table().num_rows
     4
     """
-    objectives = _objectives(objectives)
     choices = dimensions(space)
+    objectives = {full_name(name, choices): way for name, way in _objectives(objectives).items()}
     for name, value in (("trials", trials), ("batch", batch)):
         if value < 1:
             raise OptionError(f"invalid {name} `{value}`: expected 1 or more")
@@ -220,7 +230,7 @@ def optimize(
         if name in choices and not choices[name].has_numbers:
             raise OptionError(f"the objective {name} is in the space, where not all its values are numbers")
     run = {
-        "workload": workload, "device": device, "seeds": list(seeds), "precondition": precondition,
+        "workload": workload, "device": device, "seeds": seeds_of(seeds), "precondition": precondition,
         "prewrite": prewrite, "attribution": attribution, "store": store, "n_jobs": available(n_jobs, trials),
     }  # fmt: skip
     said = {"space": {path: where.described() for path, where in choices.items()}, "objectives": objectives,
@@ -410,7 +420,7 @@ def _run_batch(
     for index, (number, point) in enumerate(points.items()):
         of = rows[index * len(run["seeds"]) : (index + 1) * len(run["seeds"])]
         # The values of the space are the same for all seeds, and may be texts with units.
-        values = {
+        values: dict[str, list[Any]] = {
             name: [choices[name].number(point[name])] if name in choices else [row.get(name) for row in of]
             for name in objectives
         }
@@ -449,9 +459,9 @@ FILE specifies the search:
   nand.advanced.suspend.latency = { from = "5us", to = "1ms", log = true }     # step = "1us"
   gc.victim = ["greedy", "fifo"]
 
-  [objectives]
-  write_amplification = "minimize"
-  requests.write.iops = "maximize"
+  [objectives]                     # spare flash costs money
+  capacity.spare = "minimize"
+  write.iops = "maximize"
 
 After Ctrl-C, the same command continues. See docs/sweeps.md.
 """
@@ -478,8 +488,9 @@ def command(arguments: list[str]) -> int:
         _files.check_output(output, sweepfile.inputs_of(chosen.file, said))
     store = sweepfile.place_of("optimize", chosen, said)
     space = sweepfile.ranges_of(f"{chosen.file}, [space]", said["space"])
-    objectives = _files.flat(said["objectives"])
+    objectives = {full_name(name, space): way for name, way in _files.flat(said["objectives"]).items()}
     columns = said.get("columns", list(dict.fromkeys(["trial", *space, *objectives])))
+    columns = [full_name(str(name), space) for name in columns]
     _files.check_columns(columns, ["trial", *space, *objectives, "front", "error"])
     try:
         with engine(chosen.scheduler):
@@ -492,14 +503,6 @@ def command(arguments: list[str]) -> int:
     if output:
         _files.write_table(search.table(), output)
     if chosen.plot:
-        _save_figure(search, chosen.plot)
+        save(search.plot(), chosen.plot)
     sys.stdout.write(_files.text_table(_files.select(search.front(), columns)))
     return 0
-
-
-def _save_figure(search: Search, path: str) -> None:
-    figure = search.plot().get_figure(root=True)
-    try:
-        figure.savefig(path)  # type: ignore[union-attr] # the axes have a figure
-    except (OSError, ValueError) as error:
-        raise OutputError(f"cannot write {path}: {error}") from error

@@ -1,15 +1,21 @@
-"""Figures of results and comparisons, with matplotlib (``pip install 'floatgate[plot]'``)."""
+"""Figures of results and comparisons, with matplotlib (``pip install 'floatgate[plot]'``).
+
+``fg.plot`` is short for this module.
+"""
 
 from __future__ import annotations
 
 import textwrap
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from floatgate._files import near
-from floatgate.exceptions import FloatgateWarning, OptionError, ResultError
+from floatgate._metrics import full_name, title, titled
+from floatgate.exceptions import FloatgateWarning, OptionError, OutputError, ResultError
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Mapping, Sequence
 
     import numpy as np
@@ -19,8 +25,27 @@ if TYPE_CHECKING:
 
     from floatgate.comparison import Comparison
     from floatgate.result import Result
+    from floatgate.tables import Table
 
-__all__ = ["ComparisonPlots", "ResultPlots", "heat_map", "pareto_front"]
+__all__ = ["ComparisonPlots", "ResultPlots", "heat_map", "pareto_front", "save", "style"]
+
+#: Settings of matplotlib for a column of a paper: 3.33 inches, and fonts of the size of captions.
+_PAPER = {
+    "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7,
+    "legend.fontsize": 7, "axes.linewidth": 0.6, "lines.linewidth": 1.2, "lines.markersize": 4,
+    "xtick.major.width": 0.6, "ytick.major.width": 0.6, "savefig.bbox": "tight", "savefig.pad_inches": 0.02,
+    # Editors and publishers require texts as text, in TrueType fonts.
+    "pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "none",
+}  # fmt: skip
+
+#: Width of a column of a paper in inches.
+_COLUMN = 3.33
+
+#: Style of figures: ``default`` or ``paper``.
+_style = "default"
+
+#: Settings of matplotlib before the style.
+_before: dict[str, Any] = {}
 
 #: Parts of a latency with their labels, from the host to the flash.
 _PARTS = {
@@ -58,15 +83,88 @@ _COLORS = (
 _HATCHES = ("//", "\\\\", "||", "--")
 
 
-def _axes(ax: Axes | None, width: float = 6.4, height: float = 4.0) -> Axes:
-    """Return the axes, or create a figure."""
-    if ax is not None:
-        return ax
+def style(name: Literal["default", "paper"]) -> None:
+    """Set the size and the fonts of all further figures.
+
+    Parameters
+    ----------
+    name
+        ``"paper"``: figures are as wide as a column of a two-column paper (3.33 inches), without a title, in fonts of 7
+        and 8 points. PDF and SVG files contain texts as text. ``"default"``: as before.
+
+    Raises
+    ------
+    OptionError
+        There is no such style.
+
+    Examples
+    --------
+    >>> fg.plot.style("paper")
+    >>> fg.plot.save(result.plot.cdf(), "latency.pdf")
+    PosixPath('latency.pdf')
+    >>> fg.plot.style("default")
+    """
+    global _style  # noqa: PLW0603 (like the settings of matplotlib)
+    if name not in ("default", "paper"):
+        raise OptionError(f"unknown style {name!r}: expected default or paper")
+    settings = _pyplot().rcParams
+    if name == "paper" and _style == "default":
+        _before.update({key: settings[key] for key in _PAPER})
+        settings.update(_PAPER)
+    elif name == "default":
+        settings.update(_before)
+        _before.clear()
+    _style = name
+
+
+def save(ax: Axes, path: str | os.PathLike[str]) -> Path:
+    """Write the figure of axes to a file: ``.pdf``, ``.svg`` or ``.png``.
+
+    Parameters
+    ----------
+    ax
+        Axes that a function of this package returned.
+    path
+        The file. The end of its name is the format.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written, or its format is unknown.
+    """
+    place = Path(path)
+    figure = ax.get_figure(root=True)
+    try:
+        # Files do not have the date, so that equal figures are equal files.
+        dated = {".pdf": "CreationDate", ".svg": "Date"}.get(place.suffix.lower())
+        figure.savefig(place, metadata={dated: None} if dated else None)  # type: ignore[union-attr] # axes have a figure
+    except (OSError, ValueError) as error:
+        raise OutputError(f"cannot write {place}: {error}") from error
+    return place
+
+
+def _pyplot() -> Any:  # noqa: ANN401 (a module)
     try:
         from matplotlib import pyplot as plt  # noqa: PLC0415 (an extra)
     except ImportError as error:
         raise ImportError("figures need matplotlib: pip install 'floatgate[plot]'") from error
-    return plt.subplots(figsize=(width, height), layout="constrained")[1]
+    return plt
+
+
+def _axes(ax: Axes | None, width: float = 6.4, height: float = 4.0) -> Axes:
+    """Return the axes, or create a figure."""
+    if ax is not None:
+        return ax
+    if _style == "paper":
+        # Fonts are smaller, but not as much as figures.
+        width, height = _COLUMN, max(1.6, 1.2 * height * _COLUMN / width)
+    axes: Axes = _pyplot().subplots(figsize=(width, height), layout="constrained")[1]
+    return axes
 
 
 def _finish(ax: Axes, x: str, y: str, title: str) -> Axes:
@@ -74,7 +172,8 @@ def _finish(ax: Axes, x: str, y: str, title: str) -> Axes:
     ax.set_ylabel(y)
     # About ten characters per inch.
     width: float = ax.figure.get_figwidth()  # type: ignore[union-attr] # the axes have a figure
-    ax.set_title(textwrap.fill(title, int(10 * width)), fontsize="medium")
+    # In a paper, the caption is the title.
+    ax.set_title("" if _style == "paper" else textwrap.fill(title, int(10 * width)), fontsize="medium")
     ax.grid(visible=True, alpha=0.3)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
@@ -437,8 +536,7 @@ class ResultPlots:
             The result has no utilization by channel and die: nothing was measured, or the device has too many dies.
         """
         each = self._result.summary.to_dict()["utilization"]["each"]
-        if not each["die_cell"]:
-            raise ResultError("no utilization by die: nothing was measured, or the device has more than 4096 dies")
+        _check_dies(each)
         ax = _axes(ax, width=8)
         channels, dies = len(each["channel_data"]), len(each["die_cell"])
         # The bar of a channel is as wide as the bars of its dies. A gap separates channels and dies.
@@ -457,6 +555,85 @@ class ResultPlots:
         ax.set_ylim(0, 1)
         ax.legend(frameon=False, fontsize="small", ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.1))
         return _finish(ax, "", "share of the measured time", self._title)
+
+    def chips(self, ax: Axes | None = None, *, held: bool = False, text: bool | None = None) -> Axes:
+        """Draw the utilization of every chip and channel as a heat map.
+
+        A row is a channel. Its first cell is the share of the measured time in which the channel transferred data, and
+        the others are the shares in which the cells of its chips were busy. If a chip has several dies, which work on
+        their own, each die has a cell.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on. Default: a new figure.
+        held
+            Add the time in which a chip was held with idle cells, while its data moved or waited for the channel.
+        text
+            Write the shares into the cells. Default: if there are at most 160.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ResultError
+            The result has no utilization by die: nothing was measured, or the device has too many dies.
+        """
+        import numpy as np  # noqa: PLC0415 (not needed to import the package)
+
+        each = self._result.summary.to_dict()["utilization"]["each"]
+        _check_dies(each)
+        channels = len(each["channel_data"])
+        shares = np.array(each["die_cell"]) + (np.array(each["die_register_held"]) if held else 0)
+        grid = np.column_stack([np.array(each["channel_data"]), shares.reshape(channels, -1)])
+        units = grid.shape[1] - 1
+        ax = _axes(ax, width=2.4 + 0.5 * units, height=max(2.4, 1.4 + 0.32 * channels))
+        image = ax.imshow(grid, cmap="cividis_r", vmin=0, vmax=1, aspect="auto")
+        ax.figure.colorbar(image, ax=ax, format=_percent).set_label("share of the time")
+        word, chips = _execution_units(self._result, units)
+        ax.set_xticks(range(units + 1), ["channel", *chips])
+        ax.set_yticks(range(channels), [str(channel) for channel in range(channels)])
+        # A gap separates channels and chips.
+        ax.axvline(0.5, color="white", linewidth=4)
+        if text if text is not None else grid.size <= _LABELED:
+            _write_shares(ax, grid)
+        busy = "busy or held" if held else "cells busy"
+        _finish(ax, f"{word} of the channel: {busy}", "channel", self._title)
+        ax.grid(visible=False)
+        ax.spines[:].set_visible(False)
+        return ax
+
+
+#: Greatest number of cells of a heat map that have their numbers in them, as in ``report.html``.
+_LABELED = 160
+
+
+def _check_dies(each: Mapping[str, Any]) -> None:
+    if not each["die_cell"]:
+        raise ResultError("no utilization by die: nothing was measured, or the device has more than 4096 dies")
+
+
+def _percent(share: float, _position: object = None) -> str:
+    return f"{share:.0%}"
+
+
+def _execution_units(result: Result, units: int) -> tuple[str, list[str]]:
+    """Return the word for the dies of a channel, and their names: of chips, if each has one die."""
+    dies = int(result.summary.config.geometry.dies)
+    if dies == 1:
+        return "chip", [str(chip) for chip in range(units)]
+    return "die", [f"{unit // dies}.{unit % dies}" for unit in range(units)]
+
+
+def _write_shares(ax: Axes, grid: npt.NDArray[np.float64]) -> None:
+    """Write shares in percent into the cells of a heat map."""
+    import numpy as np  # noqa: PLC0415 (not needed to import the package)
+
+    for (row, column), share in np.ndenumerate(grid):
+        ax.text(column, row, f"{100 * share:.0f}", ha="center", va="center", fontsize="small",
+                color="white" if share > 0.55 else "black")  # fmt: skip
 
 
 class _OverTime:
@@ -553,8 +730,8 @@ class ComparisonPlots:
         Parameters
         ----------
         metric
-            A name from ``comparison.table()["metric"]``, such as ``"write: p99 latency"``. If two have this name, the
-            first.
+            A path in a summary, such as ``"write_amplification"`` or ``"read.latency_us.p99"``: a name from
+            ``comparison.table()["metric"]``, where ``requests.`` may be left out.
         ax
             Axes to draw on. Default: a new figure.
 
@@ -567,19 +744,123 @@ class ComparisonPlots:
         ResultError
             The metric does not exist.
         """
-        rows = self._comparison.to_dict()["metrics"]
-        found = next((row for row in rows if row["metric"] == metric), None)
-        if found is None:
-            raise ResultError(f"unknown metric {metric!r}: expected one of {', '.join(row['metric'] for row in rows)}")
+        found = self._comparison._metric(metric)
         shown = [
-            (label, cell["mean"], cell["half_width"] or 0.0)
+            (label, cell["mean"], cell["half_width"])
             for label, cell in zip(self._comparison.labels, found["values"], strict=True)
             if cell is not None
         ]
         ax = _axes(ax)
         labels, means, errors = (list(column) for column in zip(*shown, strict=True))
-        ax.bar(labels, means, yerr=errors, capsize=4, color=[f"C{index}" for index in range(len(labels))], alpha=0.8)
-        return _finish(ax, "", found["unit"], metric)
+        ax.bar(labels, means, color=[f"C{index}" for index in range(len(labels))], width=0.6)
+        for index, (mean, error) in enumerate(zip(means, errors, strict=True)):
+            if error is not None:
+                ax.errorbar(index, mean, error, color="black", capsize=4, linewidth=1.2)
+        if max(map(len, labels)) * len(labels) > 50:
+            ax.tick_params(axis="x", rotation=30)
+            for text in ax.get_xticklabels():
+                text.set_horizontalalignment("right")
+        ax.set_ylim(bottom=0)
+        finished = _finish(ax, "", titled(found["label"], found["unit"]), found["label"])
+        finished.grid(visible=False, axis="x")
+        return finished
+
+    def differences(
+        self, metrics: Iterable[str] | None = None, ax: Axes | None = None, *, most: int | None = None
+    ) -> Axes:
+        """Draw the differences from the first group, with corrected confidence intervals, as in the HTML page.
+
+        A difference is relative to the mean of the first group. With several seeds, its interval is corrected for the
+        number of tested differences (:attr:`Comparison.tested`): one that excludes 0 is significant, and its marker is
+        filled.
+
+        Parameters
+        ----------
+        metrics
+            Paths in a summary, as for :meth:`metric`. Default: all that differ, apart from demerits.
+        ax
+            Axes to draw on. Default: a new figure.
+        most
+            Draw only so many of them, those that differ most.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ResultError
+            A metric does not exist, or nothing differs.
+        """
+        rows = self._comparison._content["metrics"]
+        if metrics is None:
+            rows = [row for row in rows if not row["metric"].endswith(_DEMERITS)]
+        else:
+            rows = [self._comparison._metric(name) for name in metrics]
+        drawn = [(row, points) for row in rows if (points := _relative(row))]
+        if most is not None:
+            by_distance = sorted(drawn, key=lambda pair: -max(abs(point["by"]) for point in pair[1]))[:most]
+            drawn = [pair for pair in drawn if pair in by_distance]
+        if not drawn:
+            raise ResultError("no differences to draw")
+        labels = self._comparison.labels
+        ax = _axes(ax, height=1.2 + 0.22 * len(drawn) * (len(labels) - 1))
+        for group, label in enumerate(labels[1:], 1):
+            _draw_differences(ax, drawn, group, len(labels) - 1, label)
+        names = [titled(row["label"], row["unit"] if row["unit"] != "share" else "") for row, _ in drawn]
+        ax.set_yticks(range(len(drawn)), names)
+        ax.set_ylim(len(drawn) - 0.5, -0.5)
+        ax.axvline(0, color="#333333", linewidth=0.8, zorder=1)
+        _limit(ax, [point for _, points in drawn for point in points])
+        if len(labels) > 2:
+            ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3)
+        title = "" if len(labels) > 2 else f"{labels[1]}, compared with {labels[0]}"
+        return _finish(ax, f"difference from {labels[0]}", "", title)
+
+
+#: Ends of the paths of demerits, which are distances already.
+_DEMERITS = ("demerit_us", "demerit_share")
+
+
+def _relative(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the differences of a metric from the first group, relative to its mean, where they can be drawn."""
+    first = row["values"][0]
+    if first is None or first["mean"] == 0:
+        return []
+    size = abs(first["mean"])
+    return [
+        {
+            "group": group, "by": (cell["mean"] - first["mean"]) / size,
+            "significant": cell["difference"] == "significant",
+            "half": None if cell["interval"] is None else (cell["interval"][1] - cell["interval"][0]) / 2 / size,
+        }
+        for group, cell in enumerate(row["values"][1:], 1)
+        if cell is not None and cell["difference"] not in (None, "same")
+    ]  # fmt: skip
+
+
+def _draw_differences(ax: Axes, drawn: list[Any], group: int, groups: int, label: str) -> None:
+    """Draw the differences of a group, with a filled marker for significant ones."""
+    color = f"C{group - 1}"
+    offset = ((group - 1) - (groups - 1) / 2) * 0.6 / groups
+    shown = [(place, point) for place, (_, points) in enumerate(drawn) for point in points if point["group"] == group]
+    for index, (place, point) in enumerate(shown):
+        ax.errorbar(
+            point["by"], place + offset, xerr=point["half"], fmt="o", color=color, markersize=4.5, linewidth=1.2,
+            capsize=2.5, markerfacecolor=color if point["significant"] else "white",
+            label=label if index == 0 else "_nolegend_",
+        )  # fmt: skip
+
+
+def _limit(ax: Axes, points: list[dict[str, Any]]) -> None:
+    """Set the axis of differences: all differences fit, and two thirds of the intervals."""
+    from matplotlib.ticker import PercentFormatter  # noqa: PLC0415 (an extra)
+
+    extents = sorted(abs(point["by"]) + (point["half"] or 0.0) for point in points)
+    limit = 1.15 * max(extents[len(extents) * 2 // 3 if len(extents) > 2 else -1],
+                       *(abs(point["by"]) for point in points), 1e-6)  # fmt: skip
+    ax.set_xlim(-limit, limit)
+    ax.xaxis.set_major_formatter(PercentFormatter(xmax=1))
 
 
 def front(
@@ -595,11 +876,29 @@ def front(
         if on_front and stairs is not None:
             ax.step(*places, where=stairs, color=color, linewidth=1)
     _legend(ax)
-    return _finish(ax, x, y, "Points tried, and the Pareto front")
+    return _finish(ax, title(x), title(y), "Points tried, and the Pareto front")
+
+
+def name_points(ax: Axes, named: list[tuple[float, float, str]]) -> None:
+    """Write a name next to each point, at most as many as can be read."""
+    step = -(-len(named) // _NAMES)
+    for x, y, name in sorted(named)[::step] if named else []:
+        ax.annotate(name, (x, y), xytext=(5, 5), textcoords="offset points", fontsize="small")
+
+
+#: Greatest number of names in a figure.
+_NAMES = 12
 
 
 def heat_map(
-    table: pa.Table, x: str, y: str, value: str, ax: Axes | None = None, *, log: bool = False, text: bool | None = None
+    table: pa.Table | Table,
+    x: str,
+    y: str,
+    value: str,
+    ax: Axes | None = None,
+    *,
+    log: bool = False,
+    text: bool | None = None,
 ) -> Axes:
     """Draw a value of a sweep by two of its parameters, as a heat map. Several seeds are averaged.
 
@@ -646,6 +945,7 @@ def heat_map(
     """
     import numpy as np  # noqa: PLC0415 (not needed to import the package)
 
+    x, y, value = (full_name(name, table.column_names) for name in (x, y, value))
     rows = _chosen(table, x, y, value)
     if all(row[value] is None for row in rows):
         raise ResultError(f"no run has a value of {value}")
@@ -664,25 +964,30 @@ def heat_map(
     ax = _axes(ax, width=2.2 + 0.7 * len(across), height=1.6 + 0.45 * len(down))
     image = ax.imshow(grid, cmap="viridis", norm="log" if log else "linear", aspect="auto", origin="lower")
     colorbar = ax.figure.colorbar(image, ax=ax)
-    colorbar.set_label(value)
+    colorbar.set_label(title(value))
     ax.set_xticks(range(len(across)), [_called(step) for step in across])
     ax.set_yticks(range(len(down)), [_called(step) for step in down])
     if text if text is not None else grid.size <= 100:
         for (row_at, column_at), number in np.ndenumerate(grid):
             if np.isfinite(number):
                 dark = float(np.asarray(image.norm(number))) < 0.6
-                ax.text(column_at, row_at, f"{number:.3g}", ha="center", va="center", fontsize="small",
+                ax.text(column_at, row_at, _short(number), ha="center", va="center", fontsize="small",
                         color="white" if dark else "black")  # fmt: skip
     for row_at, column_at in (place for place, every in failed.items() if every):
         ax.text(column_at, row_at, "failed", ha="center", va="center", fontsize="small", color="#999999")
     ax.spines[:].set_visible(False)
-    ax.set_xlabel(x)
-    ax.set_ylabel(y)
+    ax.set_xlabel(title(x))
+    ax.set_ylabel(title(y))
     return ax
 
 
+def _short(number: float) -> str:
+    """Format a number with three digits, and without an exponent if it is large."""
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
+
+
 def pareto_front(
-    table: pa.Table,
+    table: pa.Table | Table,
     x: str,
     y: str,
     ax: Axes | None = None,
@@ -704,7 +1009,8 @@ def pareto_front(
     maximize
         Those of `x` and `y` of which larger is better.
     label
-        Column whose values are written next to the points of the front, such as a parameter.
+        Column whose values are written next to the points of the front, such as a parameter. Default: the parameters
+        that vary, apart from `x` and `y`. An empty text: no names.
 
     Returns
     -------
@@ -730,12 +1036,13 @@ def pareto_front(
     >>> fg.plotting.pareto_front(table, "capacity.spare", "write_amplification")
     <Axes: ...>
     """
-    better = set(maximize)
+    x, y = (full_name(name, table.column_names) for name in (x, y))
+    better = {full_name(name, table.column_names) for name in maximize}
     if unknown := better - {x, y}:
         raise OptionError(f"maximize={', '.join(sorted(unknown))}: expected {x} or {y}")
-    shown_too = [] if label is None else [label]
-    names = [x, y, *shown_too]
     design = _columns_of_a_design(table)
+    shown_too = _varying(table, design, (x, y)) if label is None else [label] if label else []
+    names = [x, y, *shown_too]
     every = _chosen(table, *names, *design, *(["seed"] if design else []))
     rows = [row for row in every if row[x] is not None and row[y] is not None]
     if not rows:
@@ -746,15 +1053,29 @@ def pareto_front(
     best = [row for row in rows if not any(_dominates(other, row, signs) for other in rows)]
     shown = [{**row, "front": row in best, "error": None} for row in rows]
     ax = front(shown, x, y, stairs="pre" if x in better else "post", ax=ax)
-    for row in best:
-        for name in shown_too:
-            place = row[x], row[y]
-            ax.annotate(_called(row[name]), place, xytext=(5, 5), textcoords="offset points", fontsize="small")
-    ax.set_title("Designs, and the Pareto front", fontsize="medium")
+    places = {(row[x], row[y]): row for row in best}
+    name_points(ax, [(*place, _named(row, shown_too, label)) for place, row in places.items() if shown_too])
+    ax.set_title("" if _style == "paper" else "Designs, and the Pareto front", fontsize="medium")
     return ax
 
 
-def _columns_of_a_design(table: pa.Table) -> list[str]:
+def _varying(table: pa.Table | Table, design: list[str], others: tuple[str, str]) -> list[str]:
+    """Return the parameters that have several values in a table."""
+    names = [name for name in design if name != "config_digest" and name not in others]
+    return [name for name in names if len(set(map(str, table[name].to_pylist()))) > 1]
+
+
+def _named(row: Mapping[str, Any], names: list[str], label: str | None) -> str:
+    """Return the name of a design: the value of `label`, or the values of the parameters that vary."""
+    return ", ".join(named_value(name, row[name], with_name=label is None) for name in names)
+
+
+def named_value(name: str, value: object, *, with_name: bool = True) -> str:
+    """Return a parameter with its value for a figure, by the last part of its path: ``victim fifo``."""
+    return f"{name.rpartition('.')[2]} {_called(value)}" if with_name else _called(value)
+
+
+def _columns_of_a_design(table: pa.Table | Table) -> list[str]:
     """Return the columns in which the rows of a design are equal: parameters, and the digest of the device."""
     names: list[str] = table.column_names
     if "seed" not in names:
@@ -790,7 +1111,7 @@ def _dominates(one: Mapping[str, Any], other: Mapping[str, Any], signs: Mapping[
     return bool(max(differences) <= 0 and min(differences) < 0)
 
 
-def _chosen(table: pa.Table, *names: str) -> list[dict[str, Any]]:
+def _chosen(table: pa.Table | Table, *names: str) -> list[dict[str, Any]]:
     """Return the rows of a table with these columns and ``error``. Not all of the runs may have failed."""
     errors = table["error"].to_pylist() if "error" in table.column_names else [None] * table.num_rows
     if errors and None not in errors:

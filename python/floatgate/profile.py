@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from floatgate._node import Document, Node, ProfileText
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 
 class Origin(Node):
@@ -46,6 +46,9 @@ class OperationProfile(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "run_mean": None, "aligned_starts": None, "hot": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "run_mean", "aligned_starts"
+    }
 
     operation: str
     """`read`, `write`, `trim`, `write_zeroes` or `flush`."""
@@ -68,7 +71,7 @@ class OperationProfile(Node):
     sequential: float
     """Share that starts at the end of the last request of the same device and operation."""
 
-    run_mean: float | None
+    run_mean: float
     """Mean number of requests in a sequential run; 1 for a single request."""
 
     run_longest: int
@@ -77,7 +80,7 @@ class OperationProfile(Node):
     aligned: float
     """Share that starts at a page boundary."""
 
-    aligned_starts: float | None
+    aligned_starts: float
     """Share that starts at a page boundary, among the requests that continue no other."""
 
     whole_pages: float
@@ -94,20 +97,23 @@ class Moments(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "mean": None, "deviation": None, "variation": None, "min": None, "max": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "mean", "deviation", "variation", "min", "max"
+    }
 
-    mean: float | None
+    mean: float
     """Mean."""
 
-    deviation: float | None
+    deviation: float
     """Standard deviation."""
 
-    variation: float | None
+    variation: float
     """Coefficient of variation: standard deviation over mean."""
 
-    min: float | None
+    min: float
     """Minimum."""
 
-    max: float | None
+    max: float
     """Maximum."""
 
 
@@ -154,23 +160,26 @@ class Arrivals(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "median_us": None, "p99_us": None, "zero": None, "correlation": None, "resolution_ns": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "median_us", "p99_us", "zero", "correlation", "resolution_ns"
+    }
 
     gap_us: Moments
     """Gaps in microseconds."""
 
-    median_us: float | None
+    median_us: float
     """Median gap, with a precision of an eighth of an octave."""
 
-    p99_us: float | None
+    p99_us: float
     """99th percentile of the gaps, with the same precision."""
 
-    zero: float | None
+    zero: float
     """Share of the gaps that are 0."""
 
-    correlation: float | None
+    correlation: float
     """Correlation of a gap with the previous one, from -1 to 1. Above 0, short gaps occur in bursts."""
 
-    resolution_ns: float | None
+    resolution_ns: float
     """Resolution in nanoseconds: all times, counted from the first one, are multiples of it."""
 
     bursts: list[Burst]
@@ -230,6 +239,9 @@ class Footprint(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "accesses_per_page": None, "hot": None, "overwrites": None, "updates": None, "reads_of_unwritten": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "accesses_per_page", "overwrites", "updates", "reads_of_unwritten"
+    }
 
     pages: float
     """Pages touched."""
@@ -252,19 +264,19 @@ class Footprint(Node):
     span_bytes: int
     """Distance from the first to the last touched sector, in bytes; of several devices, the largest."""
 
-    accesses_per_page: float | None
+    accesses_per_page: float
     """Accesses per touched page."""
 
     hot: HotShares | None
     """Distribution of the accesses over the pages."""
 
-    overwrites: float | None
+    overwrites: float
     """Share of the page writes that go to a page written before."""
 
-    updates: float | None
+    updates: float
     """Share of the page writes that go to a page read or written before."""
 
-    reads_of_unwritten: float | None
+    reads_of_unwritten: float
     """Share of the page reads that go to a page not written before."""
 
 
@@ -275,11 +287,14 @@ class Sequentiality(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "after_last": None, "after_stream": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "after_last", "after_stream"
+    }
 
-    after_last: float | None
+    after_last: float
     """Share of the requests that start at the end of the last one of the same device."""
 
-    after_stream: float | None
+    after_stream: float
     """Share of the requests that start at the end of one of the last 32 streams of the same device."""
 
 
@@ -348,6 +363,9 @@ class Profile(ProfileText, Document):
     _absent: ClassVar[Mapping[str, Any]] = {
         "trace": None, "rate": None, "mib_per_s": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "rate", "mib_per_s"
+    }
 
     schema: str
     """Format version: `floatgate-profile-1`."""
@@ -370,10 +388,10 @@ class Profile(ProfileText, Document):
     duration_s: float
     """Time from the earliest to the latest request, in seconds."""
 
-    rate: float | None
+    rate: float
     """Requests per second. Null for a single request, or if all arrive at the same time."""
 
-    mib_per_s: float | None
+    mib_per_s: float
     """MiB per second. Null in the same cases as `rate`."""
 
     operations: list[OperationProfile]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import warnings
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from floatgate import _floatgate, _html
 from floatgate._files import draft, read_limited, read_table, refuse_overwrites
@@ -347,9 +349,9 @@ class Result:
 
     @property
     def label(self) -> str:
-        """Label in comparisons: the directory, or the device and its changes."""
+        """Label in comparisons and figures: the directory, or the device and its changes."""
         if self._directory is not None:
-            return str(self._directory)
+            return shown_path(self._directory)
         changes = self._summary["changes"]
         # Parameters of a replaced choice have no value. The source of a policy is a digest, too long for a label.
         figures = [
@@ -435,23 +437,74 @@ def _write(place: Path, content: bytes) -> None:
         raise OutputError(f"cannot write {place}: {error}") from error
 
 
-def load(directory: str | os.PathLike[str]) -> Result:
+def shown_path(path: str | os.PathLike[str]) -> str:
+    """Return a path for titles: without its parents if it is absolute."""
+    place = Path(path)
+    with contextlib.suppress(ValueError):
+        return str(place.relative_to(Path.cwd())) if place.is_absolute() else str(place)
+    return place.name or str(place)
+
+
+_SEED = re.compile(r"seed-(\d+)")
+
+
+def _seeds_in(directory: Path) -> list[tuple[int, Path]]:
+    """Return the results of several seeds in a directory: ``seed-1`` and so on."""
+    try:
+        found = [(int(match[1]), place) for place in directory.iterdir() if (match := _SEED.fullmatch(place.name))]
+    except OSError:
+        return []
+    return sorted((seed, place) for seed, place in found if (place / _SUMMARY).is_file())
+
+
+def is_of_seeds(directory: str | os.PathLike[str]) -> bool:
+    """Return True if a directory has results of several seeds, and no result of its own."""
+    place = Path(directory)
+    return not (place / _SUMMARY).is_file() and bool(_seeds_in(place))
+
+
+@overload
+def load(directory: str | os.PathLike[str], *, seeds: Literal[False] = False) -> Result: ...
+
+
+@overload
+def load(directory: str | os.PathLike[str], *, seeds: Literal[True]) -> list[Result]: ...
+
+
+def load(directory: str | os.PathLike[str], *, seeds: bool = False) -> Result | list[Result]:
     """Read a result written by ``floatgate run --out`` or :meth:`Result.save`.
 
     Parameters
     ----------
     directory
         The directory, or a ``summary.json``. Requests and series are read on first use.
+    seeds
+        Read the directory of a run with several seeds, which has a result for each of them: ``seed-1`` and so on.
 
     Returns
     -------
     Result
+        With `seeds`: a list of results, by seed.
 
     Raises
     ------
     ResultError
         There is no result, it has another version, or it was changed or damaged (``digests.json``).
     """
+    found = _seeds_in(Path(directory))
+    if seeds:
+        if not found:
+            raise ResultError(f"{directory} has no results of seeds, such as seed-1/{_SUMMARY}")
+        return [_load(place) for _, place in found]
+    if found and is_of_seeds(directory):
+        raise ResultError(
+            f"{directory} has the results of {len(found)} seeds; load(..., seeds=True) returns a list of them, and "
+            "compare() takes the directory"
+        )
+    return _load(directory)
+
+
+def _load(directory: str | os.PathLike[str]) -> Result:
     place = Path(directory)
     place = place if place.is_dir() else place.parent
     path = place / _SUMMARY if Path(directory).is_dir() else Path(directory)

@@ -3,19 +3,63 @@
 from __future__ import annotations
 
 import os
+import threading
 import warnings
-from typing import TYPE_CHECKING, Literal
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from floatgate import _floatgate, states
 from floatgate.device import Device
 from floatgate.exceptions import FloatgateWarning, OptionError
 from floatgate.result import Result, load
+from floatgate.seeds import Seeds, seeds_of
 from floatgate.simulator import Simulator
 from floatgate.summary import Summary
 from floatgate.workload import Progress, Workload, WorkloadLike, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+@overload
+def run(
+    device: Device | Simulator | str | os.PathLike[str],
+    workload: WorkloadLike | Sequence[WorkloadLike],
+    *,
+    precondition: str | Workload | Simulator | os.PathLike[str] | None = None,
+    prewrite: Literal["none", "even", "allocation"] = "none",
+    seed: int | None = None,
+    seeds: None = None,
+    n_jobs: int = 1,
+    requests: bool = False,
+    series: bool | str = True,
+    attribution: bool | None = None,
+    out: str | os.PathLike[str] | None = None,
+    timeline: bool | str = False,
+    progress: Progress | None = None,
+    warn: bool = True,
+) -> Result: ...
+
+
+@overload
+def run(
+    device: Device | Simulator | str | os.PathLike[str],
+    workload: WorkloadLike | Sequence[WorkloadLike],
+    *,
+    precondition: str | Workload | Simulator | os.PathLike[str] | None = None,
+    prewrite: Literal["none", "even", "allocation"] = "none",
+    seed: int | None = None,
+    seeds: Seeds,
+    n_jobs: int = 1,
+    requests: bool = False,
+    series: bool | str = True,
+    attribution: bool | None = None,
+    out: str | os.PathLike[str] | None = None,
+    timeline: bool | str = False,
+    progress: Progress | None = None,
+    warn: bool = True,
+) -> list[Result]: ...
 
 
 def run(
@@ -25,6 +69,8 @@ def run(
     precondition: str | Workload | Simulator | os.PathLike[str] | None = None,
     prewrite: Literal["none", "even", "allocation"] = "none",
     seed: int | None = None,
+    seeds: Seeds | None = None,
+    n_jobs: int = 1,
     requests: bool = False,
     series: bool | str = True,
     attribution: bool | None = None,
@@ -32,7 +78,7 @@ def run(
     timeline: bool | str = False,
     progress: Progress | None = None,
     warn: bool = True,
-) -> Result:
+) -> Result | list[Result]:
     """Simulate a workload on a device, and return the results.
 
     Equivalent to ``floatgate run``: the same device, workload and seed give identical results, byte for byte. Other
@@ -56,6 +102,11 @@ def run(
         How data that the workload reads before writing it is placed in flash before the run.
     seed
         Random seed. Default: 1.
+    seeds
+        Run with several seeds, and return a list of results: their number, a range such as ``"5..9"``, or a list. With
+        `out`, each result has a directory of its own in it: ``seed-1`` and so on.
+    n_jobs
+        Number of seeds that run in parallel, in threads: -1 for one per processor.
     requests
         Record every request: :meth:`Result.requests`. Takes about 200 bytes of memory per request, or none with `out`.
     series
@@ -75,6 +126,7 @@ def run(
     Returns
     -------
     Result
+        With `seeds`: a list of results, in the order of the seeds.
 
     Raises
     ------
@@ -96,6 +148,86 @@ def run(
     >>> result.summary.requests.write.count
     5120
     """
+    options: dict[str, Any] = {
+        "precondition": precondition, "prewrite": prewrite, "requests": requests, "series": series,
+        "attribution": attribution, "timeline": timeline,
+    }  # fmt: skip
+    if seeds is None:
+        if n_jobs != 1:
+            raise OptionError(f"n_jobs={n_jobs}: a single run is simulated by one thread; set seeds=..., too")
+        results = [_run(device, workload, seed=seed, out=out, progress=progress, **options)]
+    else:
+        if seed is not None:
+            raise OptionError(f"seed={seed} and seeds={seeds!r}: set one of them")
+        results = _run_seeds(device, workload, seeds_of(seeds), n_jobs, out=out, progress=progress, **options)
+    for text in dict.fromkeys(text for result in results for text in result.warnings) if warn else ():
+        warnings.warn(text, FloatgateWarning, stacklevel=2)
+    return results[0] if seeds is None else results
+
+
+def _run_seeds(
+    device: Device | Simulator | str | os.PathLike[str],
+    workload: WorkloadLike | Sequence[WorkloadLike],
+    seeds: list[int],
+    n_jobs: int,
+    *,
+    out: str | os.PathLike[str] | None,
+    progress: Progress | None,
+    **options: Any,  # noqa: ANN401 (options of a run)
+) -> list[Result]:
+    """Run with each seed, up to `n_jobs` at the same time."""
+    if n_jobs == 0 or n_jobs < -1:
+        raise OptionError(f"invalid number of jobs `{n_jobs}`: expected 1 or more, or -1 for one per processor")
+    if isinstance(device, Simulator):
+        raise OptionError(
+            "the device is a simulator, which is prepared with one seed; set precondition=simulator.save(...), whose "
+            "file runs with any seed"
+        )
+    stopped = threading.Event()
+
+    def watched(part: str, share: float | None) -> object:
+        # An exception in one thread ends the runs of the others.
+        if stopped.is_set():
+            raise _Stopped
+        return progress(part, share) if progress is not None else None
+
+    def one(seed: int) -> Result:
+        place = None if out is None else Path(out, f"seed-{seed}")
+        return _run(device, workload, seed=seed, out=place, progress=watched, **options)
+
+    if n_jobs == 1 or len(seeds) == 1:
+        return [one(seed) for seed in seeds]
+    with ThreadPoolExecutor((os.cpu_count() or 1) if n_jobs == -1 else n_jobs) as pool:
+        waiting = [pool.submit(one, seed) for seed in seeds]
+        try:
+            wait(waiting, return_when=FIRST_EXCEPTION)
+            failed = [run for run in waiting if run.done() and run.exception() is not None]
+            return [run.result() for run in failed or waiting]
+        finally:
+            stopped.set()
+            for run_of_seed in waiting:
+                run_of_seed.cancel()
+
+
+class _Stopped(Exception):  # noqa: N818 (not an error)
+    """Ends a run because another has failed."""
+
+
+def _run(
+    device: Device | Simulator | str | os.PathLike[str],
+    workload: WorkloadLike | Sequence[WorkloadLike],
+    *,
+    precondition: str | Workload | Simulator | os.PathLike[str] | None,
+    prewrite: str,
+    seed: int | None,
+    requests: bool,
+    series: bool | str,
+    attribution: bool | None,
+    out: str | os.PathLike[str] | None,
+    timeline: bool | str,
+    progress: Progress | None,
+) -> Result:
+    """Run with one seed."""
     prepared = device if isinstance(device, Simulator) else None
     if isinstance(precondition, Simulator):
         prepared = _of_other(precondition, device, attribution)
@@ -123,10 +255,7 @@ def run(
         prepared=None if prepared is None else prepared._handle,
         progress=progress,
     )
-    result = Result(Summary(summary), kept_requests, kept_series) if out is None else load(out)
-    for text in result.warnings if warn else ():
-        warnings.warn(text, FloatgateWarning, stacklevel=2)
-    return result
+    return Result(Summary(summary), kept_requests, kept_series) if out is None else load(out)
 
 
 def _of_other(

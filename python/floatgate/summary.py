@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from floatgate._node import Document, Free, Node, SummaryText
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 
 class Named(Node):
@@ -63,6 +63,9 @@ class Precondition(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "write_amplification": None, "write_amplification_at_hard": None, "converged": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "write_amplification", "write_amplification_at_hard"
+    }
 
     requested: str
     """Requested state: `none`, `fill`, `aged=V`, `invalid=V`, `steady`, or a workload; and the layout of unwritten
@@ -71,11 +74,11 @@ class Precondition(Node):
     drive_writes: float
     """Host writes, in multiples of the capacity that the host sees."""
 
-    write_amplification: float | None
+    write_amplification: float
     """Write amplification of preconditioning, in mapping units; with `steady`, that of the last drive write. Null if
     nothing was written."""
 
-    write_amplification_at_hard: float | None
+    write_amplification_at_hard: float
     """Write amplification of the same writes if planes have only `config.gc.hard_threshold` free blocks, as when
     garbage collection cannot keep up. Absent unless it is more than a tenth lower. Runs under other loads are
     between the two values."""
@@ -125,6 +128,9 @@ class Operations(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "iops": None, "mib_per_s": None, "attribution": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "iops", "mib_per_s"
+    }
 
     count: int
     """Requests that were served."""
@@ -135,10 +141,10 @@ class Operations(Node):
     errors: int
     """Requests that failed, such as writes to a read-only device. No other field includes them."""
 
-    iops: float | None
+    iops: float
     """Requests per second, from the first arrival to the last completion of all operations; null if that time is 0."""
 
-    mib_per_s: float | None
+    mib_per_s: float
     """Throughput in MiB per second over the same time."""
 
     latency_us: Distribution
@@ -162,32 +168,35 @@ class Distribution(Node):
         "mean": None, "min": None, "p50": None, "p90": None, "p95": None, "p99": None, "p99_9": None, "p99_99":
         None, "max": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "mean", "min", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "max"
+    }
 
-    mean: float | None
+    mean: float
     """Mean, exact."""
 
-    min: float | None
+    min: float
     """Minimum, exact."""
 
-    p50: float | None
+    p50: float
     """Median."""
 
-    p90: float | None
+    p90: float
     """90th percentile."""
 
-    p95: float | None
+    p95: float
     """95th percentile."""
 
-    p99: float | None
+    p99: float
     """99th percentile."""
 
-    p99_9: float | None
+    p99_9: float
     """99.9th percentile."""
 
-    p99_99: float | None
+    p99_99: float
     """99.99th percentile."""
 
-    max: float | None
+    max: float
     """Maximum, exact."""
 
 
@@ -198,8 +207,11 @@ class Mean(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "mean": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "mean"
+    }
 
-    mean: float | None
+    mean: float
     """Mean, exact; null without requests."""
 
 
@@ -582,6 +594,9 @@ class MapCache(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "hit_ratio": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "hit_ratio"
+    }
 
     hits: int
     """Entries that the host needed and the cache held."""
@@ -589,7 +604,7 @@ class MapCache(Node):
     misses: int
     """Entries that the host needed and had to wait for."""
 
-    hit_ratio: float | None
+    hit_ratio: float
     """Share of hits; null if no entry was needed."""
 
     evictions_clean: int
@@ -638,6 +653,9 @@ class Gc(Node):
         "efficiency": None, "free_blocks": None, "collection_us": None, "collected_per_package": {"mean": None,
         "min": None, "max": None}, "migrations": 0, "log_blocks": None, "background": None, "slc_cache": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "efficiency", "free_blocks", "collection_us"
+    }
 
     victims: int
     """Blocks chosen as victims."""
@@ -648,15 +666,15 @@ class Gc(Node):
     units_moved: MovedUnits
     """Mapping units moved, by cause."""
 
-    efficiency: float | None
+    efficiency: float
     """Share of the victims' mapping units that did not have to be moved (overwritten, trimmed or padding); null
     without victims."""
 
-    free_blocks: float | None
+    free_blocks: float
     """Mean number of free blocks of the plane when a victim was chosen in it, including blocks that await an erase;
     null without victims."""
 
-    collection_us: float | None
+    collection_us: float
     """Mean time from the choice of a victim to the end of its erase, with all waits and the host's operations in
     between; null if no erase has ended."""
 
@@ -713,8 +731,11 @@ class PerPackage(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "mean": None, "min": None, "max": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "mean"
+    }
 
-    mean: float | None
+    mean: float
     """Mean of all packages."""
 
     min: int | None
@@ -749,6 +770,9 @@ class LogBlocks(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "associativity": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "associativity"
+    }
 
     writes: list[LogWrites]
     """Host writes, by kind of log block."""
@@ -756,7 +780,7 @@ class LogBlocks(Node):
     reclaimed: int
     """Log blocks that merges reclaimed."""
 
-    associativity: float | None
+    associativity: float
     """Mean number of logical blocks with valid units in a log block when it was reclaimed; null if none was."""
 
     trim_list: int
@@ -818,6 +842,9 @@ class UnitClass(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "write_amplification": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "write_amplification"
+    }
 
     units_written: int
     """Mapping units of host writes that the classifier put into this class."""
@@ -828,7 +855,7 @@ class UnitClass(Node):
     units_elsewhere: int
     """Part of the `units_written` in a block of another class, because no block was free for this one."""
 
-    write_amplification: float | None
+    write_amplification: float
     """Units written and moved, per unit written, without padding; null without writes."""
 
 
@@ -842,8 +869,11 @@ class Wear(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "life_used": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "life_used"
+    }
 
-    life_used: float | None
+    life_used: float
     """Share of `config.nand.endurance` that the most erased block has used; null if the endurance is 0, which is
     unknown. It can exceed 1 without a table `faults`, and after preconditioning."""
 
@@ -934,14 +964,17 @@ class Share(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "mean": None, "min": None, "max": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "mean", "min", "max"
+    }
 
-    mean: float | None
+    mean: float
     """Mean of all."""
 
-    min: float | None
+    min: float
     """Minimum of all."""
 
-    max: float | None
+    max: float
     """Maximum of all."""
 
 
@@ -991,21 +1024,24 @@ class GangUse(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "queue_length": None, "bus": None, "cell": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "queue_length", "bus", "cell"
+    }
 
     operations: int
     """Operations queued for the gang: reads, programs, erases and copy-backs, by mapping unit."""
 
-    queue_length: float | None
+    queue_length: float
     """Mean number of operations that waited for the gang, without those that have started; null if the measured time
     has no length."""
 
     longest_queue: int
     """Maximum number of operations that waited."""
 
-    bus: float | None
+    bus: float
     """Mean share of time in which the buses of the gang transferred commands or data; null as for `queue_length`."""
 
-    cell: float | None
+    cell: float
     """Mean share of time in which the cells of a die worked; null as for `queue_length`."""
 
 
@@ -1045,14 +1081,17 @@ class Imbalance(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "units_written": None, "units_programmed": None, "cell": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "units_written", "units_programmed", "cell"
+    }
 
-    units_written: float | None
+    units_written: float
     """Imbalance of `units_written`."""
 
-    units_programmed: float | None
+    units_programmed: float
     """Imbalance of `units_written` and `units_moved` together."""
 
-    cell: float | None
+    cell: float
     """Imbalance of `cell`; null if that is not known."""
 
 
@@ -1062,6 +1101,9 @@ class EnergyUse(Node):
     __slots__ = ()
     _absent: ClassVar[Mapping[str, Any]] = {
         "mean_w": None, "per_host_byte_j": None
+    }
+    _numbers: ClassVar[Collection[str]] = {
+        "mean_w", "per_host_byte_j"
     }
 
     read_j: float
@@ -1082,10 +1124,10 @@ class EnergyUse(Node):
     total_j: float
     """Sum of all."""
 
-    mean_w: float | None
+    mean_w: float
     """Mean power in watts; null if the measured time has no length."""
 
-    per_host_byte_j: float | None
+    per_host_byte_j: float
     """Energy per byte that the host read or wrote; null without such bytes."""
 
 
@@ -1119,6 +1161,9 @@ class Bound(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "bound_iops": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "bound_iops"
+    }
 
     resource: str
     """Name: `link_in`, `link_out` (directions of the host link), `cores` (of the controller), `memory` (port of its
@@ -1133,7 +1178,7 @@ class Bound(Node):
     gc: float
     """Share of `demand_s` for garbage collection."""
 
-    bound_iops: float | None
+    bound_iops: float
     """Maximum number of requests per second with the same work per request; null without work."""
 
     reached: float
@@ -1174,6 +1219,9 @@ class BufferUse(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "memory_utilization": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "memory_utilization"
+    }
 
     capacity_units: int
     """Capacity in units."""
@@ -1212,7 +1260,7 @@ class BufferUse(Node):
     volatile_units_end: int
     """Units that a power cut at the end of the run would have lost."""
 
-    memory_utilization: float | None
+    memory_utilization: float
     """Utilization of the memory port; null if the measured time has no length."""
 
 
@@ -1222,6 +1270,9 @@ class BufferReads(Node):
     __slots__ = ()
     _absent: ClassVar[Mapping[str, Any]] = {
         "hit_ratio": None
+    }
+    _numbers: ClassVar[Collection[str]] = {
+        "hit_ratio"
     }
 
     hit: int
@@ -1233,7 +1284,7 @@ class BufferReads(Node):
     miss: int
     """Misses: the buffer held none of the requested sectors."""
 
-    hit_ratio: float | None
+    hit_ratio: float
     """Share of hits among all; null without reads."""
 
     filled: int
@@ -1247,6 +1298,9 @@ class BufferWrites(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "hit_ratio": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "hit_ratio"
+    }
 
     hit: int
     """Hits: the buffer held the unit, and the write was merged into it."""
@@ -1254,7 +1308,7 @@ class BufferWrites(Node):
     new: int
     """Misses: the buffer did not hold the unit."""
 
-    hit_ratio: float | None
+    hit_ratio: float
     """Share of hits among all; null without writes."""
 
 
@@ -1283,21 +1337,24 @@ class FirmwareUse(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "utilization": None, "share_of_reads": None, "share_of_writes": None, "share_of_all": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "utilization", "share_of_reads", "share_of_writes", "share_of_all"
+    }
 
-    utilization: float | None
+    utilization: float
     """Mean utilization of the cores; null if the measured time has no length."""
 
     cores: list[float]
     """Utilization of each core, in order."""
 
-    share_of_reads: float | None
+    share_of_reads: float
     """Share of the response time of reads in firmware, including waits for a core; null without reads, or without
     the latency breakdown."""
 
-    share_of_writes: float | None
+    share_of_writes: float
     """Share of the response time of writes in firmware."""
 
-    share_of_all: float | None
+    share_of_all: float
     """Share of the response time of all requests in firmware."""
 
 
@@ -1310,6 +1367,9 @@ class FaultsMet(Node):
     }
     _absent: ClassVar[Mapping[str, Any]] = {
         "read_only_since_s": None
+    }
+    _numbers: ClassVar[Collection[str]] = {
+        "read_only_since_s"
     }
 
     programs_failed: int
@@ -1330,7 +1390,7 @@ class FaultsMet(Node):
     blocks_bad: BadBlocks
     """Bad blocks at the end of the run."""
 
-    read_only_since_s: float | None
+    read_only_since_s: float
     """Simulated time from the first request until the device became read-only; null if it accepts writes."""
 
 
@@ -1374,6 +1434,9 @@ class Live(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "late_share": None, "faithful": None, "payload_errors": 0, "image": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "late_share"
+    }
 
     pace: str
     """`timed` if replies are sent at their due times, or `at-once` if the simulation runs as fast as possible, so
@@ -1395,7 +1458,7 @@ class Live(Node):
     late: int
     """Late replies: their lateness exceeds both 5% of their latency and 2 us."""
 
-    late_share: float | None
+    late_share: float
     """Share of late replies; null without replies."""
 
     late_limit: float
@@ -1454,6 +1517,9 @@ class LiveFrontend(Node):
         "waking_us": 0.0, "deducted_mean_us": None, "late_share": None, "client_turns": 0, "client_late": 0,
         "client_late_share": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "deducted_mean_us", "late_share", "client_late_share"
+    }
 
     name: str
     """Name of the frontend: `nbd`, `vhost-user`, or `control` for `trim-all`."""
@@ -1469,7 +1535,7 @@ class LiveFrontend(Node):
     """Part of both overheads for waking the client, in real time. It is not deducted for a vhost-user client that
     polls."""
 
-    deducted_mean_us: float | None
+    deducted_mean_us: float
     """Mean deduction in real time; null without replies. Nothing is deducted while more requests are outstanding
     than the device works on at once."""
 
@@ -1485,7 +1551,7 @@ class LiveFrontend(Node):
     late: int
     """Late replies."""
 
-    late_share: float | None
+    late_share: float
     """Share of late replies; null without replies."""
 
     causes: LateCauses
@@ -1499,7 +1565,7 @@ class LiveFrontend(Node):
     """Turns of more than 1.25 times the usual turn that exceed it by more than the tolerance for late replies. The
     client collected its reply late or had other work, or the server read the request late."""
 
-    client_late_share: float | None
+    client_late_share: float
     """Share of late turns; null if no turn was compared."""
 
 
@@ -1589,6 +1655,9 @@ class ArrayUse(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "write_amplification": None, "repairs": 0, "stripes_corrected": 0, "rebuild": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "write_amplification"
+    }
 
     config: Free
     """Array as simulated, in the format of an array file."""
@@ -1609,7 +1678,7 @@ class ArrayUse(Node):
     member_operations: MemberOperations
     """Requests to members."""
 
-    write_amplification: float | None
+    write_amplification: float
     """Bytes written to members per byte that the host wrote; null without writes."""
 
     stripe_waits: int
@@ -1680,6 +1749,9 @@ class RebuildUse(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "finished_s": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "finished_s"
+    }
 
     stripes: int
     """Stripes to rebuild, of all failed members."""
@@ -1687,7 +1759,7 @@ class RebuildUse(Node):
     stripes_done: int
     """Stripes that were rebuilt, also after the last completion of the run."""
 
-    finished_s: float | None
+    finished_s: float
     """Simulated time at which the rebuild was complete; null if the run was interrupted before."""
 
 
@@ -1698,17 +1770,20 @@ class Cost(Node):
     _absent: ClassVar[Mapping[str, Any]] = {
         "cpu_s": None, "requests_per_cpu_s": None, "flash_ops_per_cpu_s": None, "peak_rss_bytes": None
     }
+    _numbers: ClassVar[Collection[str]] = {
+        "cpu_s", "requests_per_cpu_s", "flash_ops_per_cpu_s"
+    }
 
     wall_s: float
     """Wall-clock time."""
 
-    cpu_s: float | None
+    cpu_s: float
     """Processor time; null if the system does not report it."""
 
-    requests_per_cpu_s: float | None
+    requests_per_cpu_s: float
     """Measured requests per second of processor time, if that is known."""
 
-    flash_ops_per_cpu_s: float | None
+    flash_ops_per_cpu_s: float
     """Measured flash operations (pages read and programmed, blocks erased) per second of processor time, if that is
     known."""
 
@@ -1754,6 +1829,9 @@ class Summary(SummaryText, Document):
         "changes": None, "write_amplification": None, "write_amplification_bytes": None, "map_cache": None,
         "temperature": [], "gangs": [], "pools": None, "energy": None, "buffer": None, "firmware": None,
         "faults": None, "live": None, "array": None, "members": [], "run": None
+    }
+    _numbers: ClassVar[Collection[str]] = {
+        "write_amplification", "write_amplification_bytes"
     }
 
     schema: str
@@ -1811,12 +1889,12 @@ class Summary(SummaryText, Document):
     flash: Flash
     """Operations of the flash."""
 
-    write_amplification: float | None
+    write_amplification: float
     """Mapping units programmed, for any cause, per unit touched by an accepted host write; null without writes. It
     includes units without data (`flash.units.unfilled`) and the space of summaries. A write-back buffer merges
     writes of a unit, so the value may be below 1."""
 
-    write_amplification_bytes: float | None
+    write_amplification_bytes: float
     """Bytes of the pages programmed, per byte that the host wrote; null without writes."""
 
     map_cache: MapCache | None

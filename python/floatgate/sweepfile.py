@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from floatgate import _files
 from floatgate._distributing import engine
+from floatgate._metrics import full_name
 from floatgate.exceptions import OptionError
 from floatgate.ranges import Range
+from floatgate.seeds import seeds_of
 from floatgate.sweeping import Sobol, Space, columns_of, files_in, sweep
+from floatgate.tables import text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +26,7 @@ RUN_KEYS: dict[str, type | tuple[type, ...]] = {
     "precondition": str,
     "prewrite": str,
     "attribution": bool,
-    "seeds": (int, list),
+    "seeds": (int, str, list),
     "store": str,
     "output": str,
     "columns": list,
@@ -36,9 +39,9 @@ FILE specifies the runs:
 
   device = "tiny"                  # or one per point
   workload = "rw=randwrite bs=4k iodepth=4 number_ios=5k"
-  seeds = [1, 2, 3]                # or 3
+  seeds = 3                        # or "5..9", or [1, 2, 3]
   precondition = "steady"
-  columns = ["write_amplification", "requests.write.latency_us.p99"]
+  columns = ["write_amplification", "write.latency_us.p99"]
 
   [space]                          # every combination; or [[points]], or [sobol] with n and space
   gc.victim = ["greedy", "fifo"]
@@ -71,16 +74,11 @@ def options_of(file: str, said: dict[str, Any]) -> dict[str, Any]:
     if isinstance(options.get("workload"), list) and not all(isinstance(one, str) for one in options["workload"]):
         raise OptionError(f"{file}: workload must be a text, or a list of texts that run concurrently")
     if "seeds" in said:
-        options["seeds"] = seeds_of(file, said["seeds"])
+        try:
+            options["seeds"] = seeds_of(said["seeds"])
+        except OptionError as error:
+            raise OptionError(f"{file}: {error}") from error
     return options
-
-
-def seeds_of(file: str, seeds: int | list[Any]) -> list[int]:
-    """Return the seeds: a list, or the seeds from 1 to a number."""
-    found = list(range(1, seeds + 1)) if isinstance(seeds, int) else seeds
-    if not found or not all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in found):
-        raise OptionError(f"{file}: seeds must be a list of integers or their number, at least one, not {seeds!r}")
-    return found
 
 
 def place_of(word: str, arguments: argparse.Namespace, said: dict[str, Any]) -> str:
@@ -165,7 +163,9 @@ def command(arguments: list[str]) -> int:
     if output:
         _files.check_output(output, inputs_of(chosen.file, said))
     columns = chosen.columns.split(",") if chosen.columns else said.get("columns")
-    _files.check_columns(columns or [], columns_of(space))
+    known = columns_of(space)
+    columns = None if columns is None else [full_name(str(name), known) for name in columns]
+    _files.check_columns(columns or [], known)
     try:
         with engine(chosen.scheduler):
             table = sweep(space, **options, store=store, n_jobs=chosen.jobs, progress=False if chosen.quiet else None)
@@ -174,22 +174,19 @@ def command(arguments: list[str]) -> int:
             f"{_files.runs_in(store)} runs are kept in {store}; the same command continues with the others"
         ) from None
     if output:
-        _files.write_table(table, output)
-    sys.stdout.write(_files.text_table(_printed(table, columns, store)))
+        _files.write_table(table.wide(), output)
+    sys.stdout.write(text(table.narrow() if columns is None else _printed(table.wide(), columns, store)) + "\n")
     failed = sum(error is not None for error in table["error"].to_pylist())
     if failed:
         sys.stderr.write(f"{failed} of {table.num_rows} runs failed; see the column `error`\n")
     return 1 if failed == table.num_rows else 0
 
 
-def _printed(table: Any, columns: list[str] | None, store: str) -> Any:  # noqa: ANN401 (pyarrow has no types)
+def _printed(table: Any, columns: list[str], store: str) -> Any:  # noqa: ANN401 (pyarrow has no types)
     """Select the columns to print: those that identify a row, and the requested columns."""
     first = table.column_names[: table.column_names.index("seed") + 1]
     some_failed = table["error"].null_count < table.num_rows
     all_failed = table["error"].null_count == 0
-    if columns is None:
-        usual = ("write_amplification", "requests.all.latency_us.mean", "requests.all.latency_us.p99")
-        columns = [name for name in usual if name in table.column_names]
     columns = [] if all_failed else columns
     for name in columns:
         if name not in table.column_names:

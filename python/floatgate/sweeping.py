@@ -12,17 +12,19 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from operator import methodcaller
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from floatgate import _files, _floatgate, policies, states, summary
+from floatgate import _files, _floatgate, policies, states
 from floatgate._distributing import available, each
-from floatgate._node import Free, Node
+from floatgate._metrics import NO_METRICS, declared
 from floatgate._words import in_python
 from floatgate.device import Device
 from floatgate.exceptions import ConfigError, FloatgateError, OptionError, Problem, WorkloadError
-from floatgate.ranges import Ranges, dimensions
+from floatgate.ranges import Range, Ranges, dimensions
 from floatgate.running import run
+from floatgate.seeds import Seeds, seeds_of
 from floatgate.store import Store
+from floatgate.tables import Table
 from floatgate.workload import Workload, WorkloadLike, texts_of
 
 if TYPE_CHECKING:
@@ -33,10 +35,6 @@ Point: TypeAlias = "Mapping[str, Any]"
 
 #: Keys of a point that are not device parameters.
 _PLACES = ("device", "workload", "precondition")
-
-#: Parts of a summary that identify the run or are not single numbers. They are not columns.
-_NO_METRICS = ("schema", "version", "seed", "device", "workload", "config", "config_digest", "changes", "arguments",
-               "precondition", "warnings", "streams", "distributions")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ class Sobol:
 _FILES = re.compile(r"\b(?:trace|read_iolog)=(?:\"([^\"]*)\"|(\S+))")
 
 #: A grid as a dictionary of lists, single points, or a sampler.
-Space: TypeAlias = "Mapping[str, Iterable[Any]] | Iterable[Point] | Sobol"
+Space: TypeAlias = "Mapping[str, Any] | Iterable[Point] | Sobol"
 
 
 def _points(space: Space) -> list[dict[str, Any]]:
@@ -88,6 +86,11 @@ def _points(space: Space) -> list[dict[str, Any]]:
         return space.points()
     if isinstance(space, Mapping):
         for path, values in space.items():
+            if isinstance(values, Range):
+                raise OptionError(
+                    f"{path}: a grid needs a list of values for each path, not a range; set the values, or use "
+                    "fg.Sobol or fg.optimize, which choose values from ranges"
+                )
             if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
                 raise OptionError(f"{path}: a grid needs a list of values for each path, not {values!r}")
         return [dict(zip(space, values, strict=True)) for values in itertools.product(*space.values())]
@@ -147,7 +150,7 @@ class _Task:
                 states.device_of(self, self.states),
                 [_placed(text, self.directory) for text in self.workload],
                 precondition=_placed(self.precondition, self.directory),
-                prewrite=self.prewrite,  # type: ignore[arg-type] # checked by the command's parser
+                prewrite=cast("Literal['none', 'even', 'allocation']", self.prewrite),  # checked by the parser
                 seed=self.seed,
                 attribution=self.attribution,
                 series=False,
@@ -220,14 +223,14 @@ def sweep(
     *,
     workload: WorkloadLike | Sequence[WorkloadLike] | None = None,
     device: Device | str | os.PathLike[str] | None = None,
-    seeds: Iterable[int] = (1,),
+    seeds: Seeds = (1,),
     precondition: str | Workload = "fill",
     prewrite: str = "none",
     attribution: bool = True,
     store: str | os.PathLike[str] | None = None,
     n_jobs: int | None = None,
     progress: bool | Callable[[int, int, float | None], object] | None = None,
-) -> pa.Table:
+) -> Table:
     """Run every point of a space with every seed, in parallel.
 
     Parameters
@@ -239,7 +242,7 @@ def sweep(
     workload, device, precondition, prewrite, attribution
         As in :func:`run`, for all points that do not override them.
     seeds
-        Seeds of each point.
+        Seeds of each point: their number, a range such as ``"5..9"``, or a list.
     store
         A directory in which every run is stored when it ends. Runs that are already stored are not repeated, so an
         interrupted sweep continues. Runs are identified by the digest of their device, the text and the files of their
@@ -254,10 +257,11 @@ def sweep(
 
     Returns
     -------
-    pyarrow.Table
+    Table
         A row per run, in the order of points and seeds. Columns: the keys of the points; ``seed``; ``error`` and
         ``error_kind``, or null; ``config_digest``, ``workload_digest``; and every number of the summary by its path,
         such as ``requests.write.latency_us.p99``, and ``gc.log_blocks.writes.KIND.units``. Missing values are null.
+        ``print(table)`` shows the columns that vary and the key results, and ``table.wide()`` returns all columns.
 
     Raises
     ------
@@ -276,11 +280,12 @@ def sweep(
     >>> table.num_rows
     8
     """
+    chosen = seeds_of(seeds)
     tasks = [
         _task(point, seed, workload=workload, device=device, precondition=precondition, prewrite=prewrite,
               attribution=attribution)
         for point in _points(space)
-        for seed in seeds
+        for seed in chosen
     ]  # fmt: skip
     _check_device(tasks)
     _check_workload_and_precondition(tasks)
@@ -398,7 +403,7 @@ def _each(tasks: list[_Task], n_jobs: int | None) -> Iterator[tuple[int, dict[st
 def _metrics(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield every single value of a summary with its path."""
     for key, value in node.items():
-        if not path and key in _NO_METRICS:
+        if not path and key in NO_METRICS:
             continue
         if isinstance(value, Mapping):
             yield from _metrics(value, f"{path}{key}.")
@@ -413,28 +418,11 @@ def columns_of(space: Space | Ranges) -> list[str]:
     """Return the columns that the table of a sweep can have. An asterisk is for names that depend on the device."""
     named = space.space if isinstance(space, Sobol) else space
     paths = dict.fromkeys(named if isinstance(named, Mapping) else (path for point in named for path in point))
-    metrics = (f"summary.{path}" if path in paths else path for path in _declared(summary.Summary))
+    metrics = (f"summary.{path}" if path in paths else path for path in declared())
     return [*paths, "seed", "error", "error_kind", "config_digest", "workload_digest", *metrics]
 
 
-def _declared(kind: type[Node], path: str = "") -> Iterator[str]:
-    """Yield the path of every single value that a part of a summary can have."""
-    if kind is Free:
-        yield f"{path}*"
-    for name, annotation in kind._declared().items():
-        key = name.removesuffix("_")  # of a Python keyword
-        part = kind._kinds.get(key)
-        if f"{path}{key}" == "gc.log_blocks.writes":
-            yield f"{path}{key}.*.units"
-        if (not path and key in _NO_METRICS) or annotation.startswith("list["):
-            continue
-        if part is None or annotation.endswith("| None"):
-            yield path + key
-        if part is not None:
-            yield from _declared(getattr(summary, part), f"{path}{key}.")
-
-
-def _table(tasks: list[_Task], kept: list[dict[str, Any]]) -> pa.Table:
+def _table(tasks: list[_Task], kept: list[dict[str, Any]]) -> Table:
     import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
 
     rows: list[dict[str, Any]] = []
@@ -448,7 +436,7 @@ def _table(tasks: list[_Task], kept: list[dict[str, Any]]) -> pa.Table:
             row |= {f"summary.{path}" if path in row else path: value for path, value in _metrics(metrics)}
         rows.append(row)
     names = dict.fromkeys(path for task in tasks for path in task.point) | dict.fromkeys(k for row in rows for k in row)
-    return pa.table({name: _column([row.get(name) for row in rows]) for name in names})
+    return Table(pa.table({name: _column([row.get(name) for row in rows]) for name in names}))
 
 
 def _shown(value: Any) -> Any:  # noqa: ANN401 (a value of the space)

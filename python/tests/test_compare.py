@@ -4,6 +4,7 @@ import pytest
 
 import floatgate as fg
 from conftest import MIXED
+from floatgate.__main__ import main
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def test_seeds_form_groups(runs):
 
 def test_table_has_confidence_intervals(runs):
     rows = fg.compare(runs).table().to_pylist()
-    row = next(row for row in rows if row["metric"] == "write amplification" and row["group"] == "fifo")
+    row = next(row for row in rows if row["metric"] == "write_amplification" and row["group"] == "fifo")
     values = [run.summary.write_amplification for run in runs["fifo"]]
     assert row["n"] == 3
     assert row["mean"] == pytest.approx(sum(values) / 3)
@@ -90,3 +91,29 @@ def test_a_page_does_not_overwrite_a_result(tmp_path):
     assert comparison.report(tmp_path).read_text().startswith("<!DOCTYPE html>")
     for name in "ab":
         fg.load(tmp_path / name).series()
+
+
+def test_the_command_draws_a_metric(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    for victim in ("greedy", "fifo"):
+        device = fg.Device("tiny", {"gc.victim": victim})
+        fg.run(device, MIXED, precondition="steady", seeds=2, out=victim, series=False, warn=False)
+
+    def call(*arguments):
+        monkeypatch.setattr("sys.argv", ["floatgate", "compare", *arguments])
+        status = main()
+        return status, *capfd.readouterr()
+
+    status, out, err = call("greedy", "b=fifo", "--metric", "read.latency_us.p99", "--plot", "p99.svg")
+    assert (status, "wrote p99.svg" in err) == (0, True)
+    assert out.splitlines()[2].startswith("read.latency_us.p99 ")
+    assert "read latency p99, us" in "".join((tmp_path / "p99.svg").read_text().split("<!--")[1:])
+    status, out, err = call("greedy", "fifo", "--plot=all.pdf", "--all")
+    assert (status, (tmp_path / "all.pdf").stat().st_size > 1000) == (0, True)
+    assert len(out.splitlines()) > 40
+    for arguments, what in (
+        (["greedy", "fifo", "--plot", "a.doc"], "must end in"),
+        (["greedy", "no", "--plot", "a.svg"], "no"),
+    ):
+        status, _, err = call(*arguments)
+        assert (status, what in err) == (2, True)

@@ -38,8 +38,9 @@ import floatgate as fg
 result = fg.run("tiny", "rw=read")
 result.summary.requests.write.latency_us.p9
 result.summary.bottlenecks
-result.summary.requests.write.iops + 1.0
-right: float | None = result.summary.requests.write.latency_us.p99
+result.summary.requests.write.attribution.mean
+result.summary.requests.write.iops + result.summary.write_amplification
+right: float = result.summary.requests.write.latency_us.p99
 free: object = result.summary.config.gc.victim
 fg.Trace("x").info().operations[0].operations
 """
@@ -146,3 +147,11 @@ def test_code_of_the_pages_runs(page, root, tmp_path, monkeypatch):
     for number, block in enumerate(found):
         exec(compile(block, f"{page}, block {number + 1}", "exec"), names)
     assert Path("report.html").is_file() == any("report.html" in block for block in found)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+def test_code_of_the_pages_has_types(page, root, tmp_path):
+    # Each page is one program, whose names are those of its earlier blocks.
+    program = tmp_path / "page.py"
+    program.write_text("\n".join(blocks((root / page).read_text())))
+    tool(root, "mypy", "--strict", "--config-file", os.devnull, str(program))

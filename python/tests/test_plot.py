@@ -270,7 +270,10 @@ def test_comparisons(result):
     ax = comparison.plot.cdf(operation="write")
     assert len(ax.lines) == 3
     assert ax.lines[0].get_color() == ax.lines[1].get_color() != ax.lines[2].get_color()
-    ax = comparison.plot.metric("write amplification")
+    ax = comparison.plot.metric("write_amplification")
+    assert ax.get_ylabel() == ax.get_title() == "write amplification"
+    assert ax.get_axisbelow()  # the grid is behind bars ...
+    assert all(patch.get_alpha() in (None, 1) for patch in ax.patches)  # ... that are opaque
     assert ax.patches[0].get_height() == pytest.approx(
         (result.summary.write_amplification + other.summary.write_amplification) / 2
     )
@@ -278,3 +281,105 @@ def test_comparisons(result):
         comparison.plot.metric("speed")
     with pytest.raises(fg.ResultError, match="no trim"):
         comparison.plot.cdf(operation="trim")
+
+
+@pytest.fixture(scope="module")
+def compared():
+    job = "rw=randrw bs=4k iodepth=8 number_ios=2000"
+    return fg.compare(
+        {
+            victim: fg.run(fg.Device("tiny", {"gc.victim": victim}), job, precondition="steady", seeds=3, warn=False)
+            for victim in ("greedy", "fifo")
+        }
+    )
+
+
+def test_differences_are_those_of_the_table(compared):
+    ax = compared.plot.differences()
+    rows = [row for row in compared.table().to_pylist() if row["group"] == "fifo"]
+    rows = {row["metric"]: row for row in rows if "demerit" not in row["metric"] and row["ratio"] is not None}
+    named = [text.get_text() for text in ax.get_yticklabels()]
+    assert "read latency p99, us" in named
+    assert not [name for name in named if "demerit" in name]
+    assert len(named) == len(set(named))
+    p99 = rows["requests.read.latency_us.p99"]
+    ((line, _, (bars,)),) = compared.plot.differences(["read.latency_us.p99"]).containers
+    assert line.get_xdata()[0] == pytest.approx(p99["ratio"] - 1)
+    # The corrected interval, relative to the mean of the first group.
+    (segment,) = bars.get_segments()
+    first = p99["mean"] / p99["ratio"]
+    assert [end[0] for end in segment] == pytest.approx([p99["low"] / first, p99["high"] / first])
+    assert line.get_markerfacecolor() == ("C0" if p99["difference"] == "significant" else "white")
+    assert len(compared.plot.differences(most=5).get_yticks()) == 5
+    with pytest.raises(fg.ResultError, match="unknown metric"):
+        compared.plot.differences(["speed"])
+    with pytest.raises(fg.ResultError, match="no differences"):
+        fg.compare(compared.results[:1] * 2).plot.differences()
+
+
+def test_figures_for_papers(compared, tmp_path):
+    fg.plot.style("paper")
+    try:
+        ax = compared.plot.cdf()
+        assert ax.figure.get_figwidth() == pytest.approx(3.33)
+        assert ax.get_title() == ""
+        assert ax.xaxis.label.get_size() == 8
+        for name in ("a.pdf", "a.svg", "a.png"):
+            assert fg.plot.save(ax, tmp_path / name).stat().st_size > 1000
+        assert b"/FontFile2" in (tmp_path / "a.pdf").read_bytes()  # TrueType, as publishers require
+        assert "latency, us</text>" in (tmp_path / "a.svg").read_text()
+        content = (tmp_path / "a.pdf").read_bytes()
+        assert fg.plot.save(ax, tmp_path / "b.pdf").read_bytes() == content
+    finally:
+        fg.plot.style("default")
+    assert compared.plot.cdf().figure.get_figwidth() == pytest.approx(6.4)
+    assert compared.plot.cdf().get_title()
+    with pytest.raises(fg.OptionError, match="unknown style"):
+        fg.plot.style("poster")
+    with pytest.raises(fg.OutputError, match="cannot write"):
+        fg.plot.save(ax, tmp_path / "a.doc")
+
+
+def test_titles_have_no_absolute_paths(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for place, label in ((tmp_path / "elsewhere", "elsewhere"), (tmp_path / "here" / "deep" / "run", "deep/run")):
+        run = fg.run("tiny", "rw=read number_ios=50", out=place)
+        assert run.label == label
+        assert str(tmp_path) not in run.plot.cdf().get_title()
+
+
+def test_chips_are_a_labeled_heat_map(result):
+    each = result.summary.utilization.each
+    channels = len(each.channel_data)
+    ax = result.plot.chips()
+    (image,) = ax.get_images()
+    shares = image.get_array()
+    assert shares.shape == (channels, 1 + len(each.die_cell) // channels)
+    assert list(shares[:, 0]) == each.channel_data
+    assert list(shares[:, 1:].ravel()) == each.die_cell
+    assert [text.get_text() for text in ax.get_xticklabels()][:2] == ["channel", "0"]
+    assert ax.get_xlabel().startswith("chip of the channel")
+    assert {text.get_text() for text in ax.texts} == {f"{100 * share:.0f}" for share in shares.ravel()}
+    held = result.plot.chips(held=True, text=False)
+    assert not held.texts
+    busy = held.get_images()[0].get_array()[:, 1:].ravel()
+    assert list(busy) == pytest.approx([a + b for a, b in zip(each.die_cell, each.die_register_held, strict=True)])
+    two = fg.run(fg.Device("tiny", {"geometry.dies": 2}), "rw=read number_ios=200")
+    assert [text.get_text() for text in two.plot.chips().get_xticklabels()] == ["channel", "0.0", "0.1", "1.0", "1.1"]
+
+
+def test_axes_of_sweeps_are_in_words():
+    table = fg.sweep(
+        {"gc.victim": ["greedy", "fifo"], "capacity.spare": [0.2, 0.3]}, device="tiny", n_jobs=1,
+        workload="rw=randwrite bs=4k iodepth=8 number_ios=1000", precondition="steady",
+    )  # fmt: skip
+    ax = plotting.pareto_front(table, "capacity.spare", "write.latency_us.p99")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("capacity.spare", "write latency p99, us")
+    names = [text.get_text() for text in ax.texts]
+    assert names
+    assert set(names) <= {"victim greedy", "victim fifo"}
+    assert not plotting.pareto_front(table, "capacity.spare", "write.latency_us.p99", label="").texts
+    ax = plotting.heat_map(table, "capacity.spare", "gc.victim", "write.iops")
+    assert ax.figure.axes[-1].get_ylabel() == "write throughput, IOPS"
