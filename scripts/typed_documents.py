@@ -69,6 +69,7 @@ def module(name):
     text = "\n\n\n".join(classes)
     known = f"{text} ClassVar" + " TYPE_CHECKING" * ("Mapping" in text)
     kinds = [kind for kind in ("Document", "Free", "Node", "ProfileText", "SummaryText") if _names(kind, text)]
+    abstract = [kind for kind in ("Collection", "Mapping") if f"[{kind}[" in text]
     return "\n".join([
         f'"""{title}',
         "",
@@ -83,7 +84,7 @@ def module(name):
         f"from floatgate._node import {', '.join(kinds)}",
         "",
         "if TYPE_CHECKING:",
-        f"    from collections.abc import {', '.join(kind for kind in ('Collection', 'Mapping') if f'[{kind}[' in text)}",
+        f"    from collections.abc import {', '.join(abstract)}",
         "",
         "",
         text,

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 #: Options of the command, with the parameters of the package that correspond to them.
 _PARAMETERS = {
-    "action": "action", "attribution": "attribution", "columns": "format", "devices": "devices",
+    "action": "action", "attribution": "attribution", "columns": "format", "details": "details",
+    "devices": "devices",
     "endurance-scale": "endurance_scale", "fit": "fit", "format": "format", "limit": "limit",
     "load-state": "precondition", "max-gap": "max_gap", "out": "out", "precondition": "precondition",
     "prewrite": "prewrite", "replay": "replay", "requests": "requests", "save-state": "Simulator.save",
@@ -22,7 +23,7 @@ _PARAMETERS = {
 }  # fmt: skip
 
 #: Parameters that are True if the text names no other value.
-_SWITCHES = frozenset({"attribution", "requests", "series", "timeline"})
+_SWITCHES = frozenset({"attribution", "details", "requests", "series", "timeline"})
 
 #: Words that are a value if they follow an option. Any other word may belong to the sentence.
 _WORDS = "none|fill|steady|asap|timed|refuse|wrap|compact|merge|worn-out|ns|us|ms"
@@ -70,6 +71,8 @@ def in_python(text: str) -> str:
     'out=results: a file of that name exists; `format="delimited:time,lba"` reads it'
     >>> in_python("run again with --requests=parquet --timeline, as in `floatgate run tiny rw=read --timeline`")
     'run again with requests=True timeline=True, as in `floatgate run tiny rw=read --timeline`'
+    >>> in_python("and 2 others; --details shows all")
+    'and 2 others; details=True shows all'
     """
     if _kept:
         return text

@@ -142,7 +142,8 @@ def save(ax: Axes, path: str | os.PathLike[str]) -> Path:
     try:
         # Files do not have the date, so that equal figures are equal files.
         dated = {".pdf": "CreationDate", ".svg": "Date"}.get(place.suffix.lower())
-        figure.savefig(place, metadata={dated: None} if dated else None)  # type: ignore[union-attr] # axes have a figure
+        metadata = {dated: None} if dated else None
+        figure.savefig(place, metadata=metadata)  # type: ignore[union-attr] # axes have a figure
     except (OSError, ValueError) as error:
         raise OutputError(f"cannot write {place}: {error}") from error
     return place

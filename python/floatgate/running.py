@@ -178,6 +178,8 @@ def _run_seeds(
     """Run with each seed, up to `n_jobs` at the same time."""
     if n_jobs == 0 or n_jobs < -1:
         raise OptionError(f"invalid number of jobs `{n_jobs}`: expected 1 or more, or -1 for one per processor")
+    if len(set(seeds)) < len(seeds):
+        raise OptionError(f"seeds={seeds!r}: a seed occurs twice, whose runs would be equal")
     if isinstance(device, Simulator):
         raise OptionError(
             "the device is a simulator, which is prepared with one seed; set precondition=simulator.save(...), whose "

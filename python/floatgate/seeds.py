@@ -38,8 +38,6 @@ def seeds_of(seeds: Seeds) -> list[int]:
         isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed < 1 << 64 for seed in found
     ):
         raise OptionError(f"seeds={seeds!r}: expected {_EXPECTED}")
-    if len(set(found)) < len(found):
-        raise OptionError(f"seeds={seeds!r}: a seed occurs twice, whose runs would be equal")
     return found
 
 

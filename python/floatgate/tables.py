@@ -69,8 +69,12 @@ class Table:
     def __len__(self) -> int:
         return self.num_rows
 
-    def __getitem__(self, name: str) -> pa.ChunkedArray:
-        return self._wide[self._full(name)]
+    def __getitem__(self, name: str | int) -> pa.ChunkedArray:
+        return self._wide[name if isinstance(name, int) else self._full(name)]
+
+    def equals(self, other: Table | pa.Table) -> bool:
+        """Return True if both tables have the same columns with the same values."""
+        return bool(self._wide.equals(other.wide() if isinstance(other, Table) else other))
 
     def numbers(self, name: str) -> npt.NDArray[np.float64]:
         """Return a column of numbers as an array, in which missing values are NaN."""

@@ -142,7 +142,10 @@ def test_an_objective_may_be_in_the_space(tmp_path):
     assert [row["capacity.spare"] for row in front] == sorted(row["capacity.spare"] for row in front)
     assert [row["requests.write.iops"] for row in front] == sorted(row["requests.write.iops"] for row in front)
     ax = found.plot()
-    assert (ax.get_xlabel(), ax.get_ylabel()) == tuple(objectives)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("capacity.spare", "write throughput, IOPS")
+    # The points of the front are named by their other parameters.
+    assert all(text.get_text().startswith("victim ") and ", soft_threshold " in text.get_text() for text in ax.texts)
+    assert ax.texts
     mpl.pyplot.close("all")
 
 
@@ -291,7 +294,7 @@ def test_a_figure_has_all_points():
     ax = found.plot()
     points = [line for line in ax.lines if line.get_linestyle() == "None"]
     assert sum(len(line.get_xdata()) for line in points) == sum(e is None for e in found.table()["error"].to_pylist())
-    assert (ax.get_xlabel(), ax.get_ylabel()) == tuple(OBJECTIVES)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("write amplification", "write throughput, IOPS")
     with pytest.raises(fg.OptionError, match="not an objective"):
         found.plot("capacity.spare")
     alone = search(objectives=["write_amplification"], trials=2).plot()

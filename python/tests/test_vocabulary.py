@@ -60,7 +60,7 @@ def test_every_metric_has_a_title_in_words():
 def test_seeds_are_written_in_the_same_ways_everywhere(tmp_path):
     assert seeds_of(3) == seeds_of("3") == seeds_of("1..3") == seeds_of([1, 2, 3]) == seeds_of(range(1, 4)) == [1, 2, 3]
     assert seeds_of("5..6,9") == [5, 6, 9]
-    for wrong in (0, "x", [], "3..1", [1, 1], [-1], True, None, "1,", [1 << 64]):
+    for wrong in (0, "x", [], "3..1", [-1], True, None, "1,", [1 << 64]):
         with pytest.raises(fg.OptionError, match="seeds="):
             seeds_of(wrong)
     runs = fg.run("tiny", JOB, seeds="5..6")
@@ -97,7 +97,7 @@ def test_runs_with_several_seeds_are_those_of_each_seed(tmp_path):
 def test_a_failure_of_one_seed_ends_the_others():
     with pytest.raises(fg.WorkloadError):
         fg.run("tiny", "rw=nonsense", seeds=4, n_jobs=2)
-    for options in ({"seed": 1, "seeds": 2}, {"n_jobs": 2}, {"seeds": 2, "n_jobs": 0}):
+    for options in ({"seed": 1, "seeds": 2}, {"n_jobs": 2}, {"seeds": 2, "n_jobs": 0}, {"seeds": [1, 1]}):
         with pytest.raises(fg.OptionError):
             fg.run("tiny", JOB, **options)
     with pytest.raises(fg.OptionError, match="prepared with one seed"):
@@ -107,7 +107,7 @@ def test_a_failure_of_one_seed_ends_the_others():
 def test_compare_takes_paths_directories_results_and_lists(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     first = fg.run("tiny", JOB, seeds=2, out="many")
-    fg.run(fg.Device("tiny", {"nand.read": "30us"}), JOB, out=tmp_path / "one")
+    fg.run(fg.Device("tiny", {"nand.program": "300us"}), JOB, out=tmp_path / "one")
     for results in (["many", "one"], [tmp_path / "many", fg.load("one")], [first, "one/summary.json"]):
         comparison = fg.compare(results)
         assert list(map(len, comparison.groups.values())) == [2, 1]
@@ -155,7 +155,8 @@ def test_tables_of_sweeps_show_what_varies():
     with pytest.raises(fg.OptionError, match="not numbers"):
         table.numbers("gc.victim")
     again = pickle.loads(pickle.dumps(table))
-    assert again.wide() == table.wide()
+    assert again.equals(table)
+    assert again.equals(table.wide())
     assert table.select(["write.iops"]).num_columns == 1
     assert table.slice(0, 1).num_rows == 1  # a method of pyarrow
 

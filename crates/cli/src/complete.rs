@@ -83,7 +83,7 @@ pub fn overrides(current: &OsStr) -> Vec<CompletionCandidate> {
 struct Described {
     /// First sentence of its description.
     help: String,
-    /// Its named values.
+    /// Values that have names.
     values: Vec<String>,
 }
 

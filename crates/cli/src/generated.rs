@@ -23,8 +23,36 @@ pub fn completions(shell: Shell) -> anyhow::Result<Vec<u8>> {
     let shells = Shells::builtins();
     let completer = shells.completer(&shell.to_string()).context("the shell has no completions")?;
     completer.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
+    if shell == Shell::Bash {
+        script.extend_from_slice(WHOLE_WORDS);
+    }
     Ok(script)
 }
+
+/// Function of Bash that joins words again, because Bash splits them at `=`, and the program completes `PATH=VALUE`.
+const WHOLE_WORDS: &[u8] = br#"
+_floatgate_whole_words() {
+    local words=() last=-1 current=0 i
+    for ((i = 0; i < ${#COMP_WORDS[@]}; i++)); do
+        if ((i > 0)) && [[ ${COMP_WORDS[i]} == "=" || ${COMP_WORDS[i - 1]} == "=" ]]; then
+            words[last]+=${COMP_WORDS[i]}
+        else
+            last=$((last + 1))
+            words[last]=${COMP_WORDS[i]}
+        fi
+        ((i == COMP_CWORD)) && current=$last
+    done
+    COMP_WORDS=("${words[@]}")
+    COMP_CWORD=$current
+    local word=${words[current]}
+    _clap_complete_floatgate "$1" "$word" "${words[current - 1]}"
+    # Bash replaces only the part after the last `=`.
+    if [[ $word == *=* && $COMP_WORDBREAKS == *=* ]]; then
+        COMPREPLY=("${COMPREPLY[@]#"${word%"${word##*=}"}"}")
+    fi
+}
+complete -o nospace -o bashdefault -F _floatgate_whole_words floatgate
+"#;
 
 /// Prints completions if the script of a shell has asked for them, and returns the exit status.
 pub fn complete(command: fn() -> Command, arguments: &[OsString]) -> Option<u8> {

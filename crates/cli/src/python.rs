@@ -48,7 +48,7 @@ pub fn run(word: &str, args: &Args, program: fn() -> clap::Command) -> Result<()
     }
 }
 
-/// Runs a command line of this program, without its name, by the Python package.
+/// Forwards the arguments of this program to the Python package.
 pub fn forward(given: &[OsString]) -> Result<(), Failure> {
     start(installed(), given)
 }

@@ -275,7 +275,8 @@ fn note_depth(spec: &RunSpec) {
 /// Data about the run of a seed: its result, the descriptions of its workloads, its preparation time and its files.
 type OfSeed = (Summary, Vec<String>, Option<f64>, Vec<PathBuf>);
 
-/// Runs with each seed, up to `jobs` at the same time, and prints one summary of all results, with confidence intervals.
+/// Runs with each seed, up to `jobs` at the same time, and prints one summary of all results with confidence
+/// intervals.
 fn run_seeds(
     spec: &RunSpec,
     traces: &Traces,

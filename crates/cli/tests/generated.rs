@@ -37,6 +37,21 @@ fn values_are_completed() {
     }
 }
 
+/// Bash splits words at `=`, and the script joins them again.
+#[test]
+fn bash_completes_values_of_parameters() {
+    let bench = Bench::new();
+    bench.file("floatgate.bash", &bench.good(&["completions", "bash"]));
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_floatgate")).parent().unwrap().display().to_string();
+    let script = "PATH=$0:$PATH; source floatgate.bash; COMP_TYPE=9; COMP_WORDBREAKS='=:'; \
+        COMP_WORDS=(floatgate run tiny --set gc.victim = gr); COMP_CWORD=6; \
+        _floatgate_whole_words floatgate gr =; echo \"${COMPREPLY[*]}\"; \
+        COMP_WORDS=(floatgate run tl); COMP_CWORD=2; _floatgate_whole_words floatgate tl run; echo \"${COMPREPLY[*]}\"";
+    let mut command = std::process::Command::new("bash");
+    let output = command.args(["-c", script, &program]).current_dir(bench.path(".")).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "greedy\ntlc-nvme\n", "{output:?}");
+}
+
 #[test]
 fn man_writes_a_page_for_each_command() {
     let bench = Bench::new();

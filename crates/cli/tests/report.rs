@@ -20,7 +20,7 @@ fn a_report_can_be_written_again_from_its_summary() {
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("data-figure=\"latency-tail\""));
     let command = format!("floatgate run tiny '{JOB}' --set gc.victim=fifo --seed 1");
     assert!(page.contains(&command), "the command that repeats the run is missing");
-    assert!(page.contains("<code>gc.victim</code></td><td class=\"text\">fifo</td><td class=\"text\">greedy</td>"));
+    assert!(page.contains("<code>gc.victim</code></td><td class=\"text\" data-name=\"here\">fifo</td>"));
     fs::remove_file(bench.path("a/report.html")).unwrap();
     bench.good(&["report", "a"]);
     assert!(read(&bench.path("a/report.html")) == page, "the bytes differ");

@@ -3,6 +3,9 @@
 
 use floatgate_core::metrics::summary::LatencyCurve;
 
+/// Keys of the demerits of an operation, which are not in summaries: in microseconds, and as a share of the mean.
+pub const KEYS: [&str; 2] = ["demerit_us", "demerit_share"];
+
 /// Returns the demerit in microseconds: the root mean square of the horizontal distance between two distributions.
 ///
 /// Between two points of a curve, latencies are taken to grow linearly with the share of requests.

@@ -183,8 +183,9 @@ fn configurations(page: &mut Page, groups: &[Group]) {
                 @for path in &paths {
                     tr {
                         td.key { code { (path) } }
-                        @for index in 0..groups.len() {
-                            td.text data-name=(groups[index].label) { (value(index, path).map_or_else(|| "-".to_owned(), crate::html::shown)) }
+                        @for (index, group) in groups.iter().enumerate() {
+                            @let shown = value(index, path).map_or_else(|| "-".to_owned(), crate::html::shown);
+                            td.text data-name=(group.label) { (shown) }
                         }
                     }
                 }

@@ -3,11 +3,8 @@
 use floatgate_core::metrics::summary::Summary;
 use serde_json::Value;
 
-use super::demerit::demerit;
+use super::demerit::{KEYS, demerit};
 use super::{Group, Row, Run};
-
-/// Keys of the demerits of an operation, which are not in summaries: in microseconds, and as a share of the mean.
-pub const DEMERITS: [&str; 2] = ["demerit_us", "demerit_share"];
 
 /// Metrics of the requests of an operation: paths in its part of a summary.
 const OF_OPERATIONS: [&str; 9] = [
@@ -58,7 +55,7 @@ pub fn rows(groups: &[Group]) -> Vec<Row> {
         add(path, values);
     }
     for operation in operations.iter().copied().chain(all) {
-        for (metric, share) in [(DEMERITS[0], false), (DEMERITS[1], true)] {
+        for (metric, share) in [(KEYS[0], false), (KEYS[1], true)] {
             let of = |run: &Run| demerit_of(&groups[0].runs[0].summary, &run.summary, operation, share);
             let values = groups.iter().map(|group| group.runs.iter().filter_map(of).collect()).collect();
             add(format!("requests.{operation}.{metric}"), values);

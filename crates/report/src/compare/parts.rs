@@ -4,7 +4,7 @@ use floatgate_core::metrics::summary::Summary;
 use floatgate_workload::synthetic::looks_like_job;
 use serde::Serialize;
 
-use super::metrics::DEMERITS;
+use super::demerit;
 use crate::metric;
 use crate::statistics::{self, CONFIDENCE, Difference, Sample, Welch, compare, holm};
 
@@ -120,7 +120,7 @@ impl Row {
 
     /// Returns `true` for a distance between two results, which is not a metric of one result.
     pub(super) fn is_distance(&self) -> bool {
-        DEMERITS.iter().any(|key| self.metric.ends_with(key))
+        demerit::KEYS.iter().any(|key| self.metric.ends_with(key))
     }
 
     /// Returns how much the metric differs between the groups: whether a difference is beyond noise as far as that is

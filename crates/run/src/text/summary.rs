@@ -46,7 +46,7 @@ pub fn text(summary: &Summary, around: &Around) -> String {
     array(&mut page, summary);
     amplification(&mut page, summary);
     map_cache(&mut page, summary);
-    gc(&mut page, summary);
+    gc(&mut page, summary, true);
     controller(&mut page, summary);
     busy(&mut page, summary);
     energy(&mut page, summary);
@@ -76,7 +76,7 @@ fn brief(summary: &Summary, around: &Around) -> String {
         labeled(&mut page, "limited by", latency::bottleneck(&summary.bottleneck, merges));
         labeled(&mut page, "amplification", amplification_by_cause(summary));
         if summary.gc.victims > 0 || merges {
-            gc(&mut page, summary);
+            gc(&mut page, summary, false);
         }
         faults(&mut page, summary);
         page
@@ -88,6 +88,8 @@ fn brief(summary: &Summary, around: &Around) -> String {
     if page.text.lines().count() + kept > LINES {
         page = of_streams(false);
     }
+    // Long names may leave no space for the last lines.
+    page.text = page.text.lines().take(LINES - kept).map(|line| format!("{line}\n")).collect();
     let mut warned = Page::default();
     warnings(&mut warned, summary, around.with_warnings);
     let space = LINES.saturating_sub(page.text.lines().count() + kept);
@@ -162,7 +164,7 @@ pub fn head(page: &mut Page, summary: &Summary, descriptions: &[String]) {
 }
 
 /// Maximum number of changed parameters in the text of a result.
-const MAX_CHANGES: usize = 3;
+const MAX_CHANGES: usize = 2;
 
 /// Names the parameters in which the device differs from its file or from the built-in device of its name.
 fn changes(summary: &Summary) -> Option<String> {
@@ -488,13 +490,14 @@ fn map_cache(page: &mut Page, summary: &Summary) {
     page.line("map written", traffic(&cache.programs));
 }
 
-fn gc(page: &mut Page, summary: &Summary) {
+/// Writes the garbage collection or the merges, and, if `with_details`, what log blocks have taken.
+fn gc(page: &mut Page, summary: &Summary, with_details: bool) {
     let gc = &summary.gc;
     let Merges { switch, partial, full } = gc.merges;
     if summary.config.merges_blocks() {
         let [switch, partial, full] = [switch, partial, full].map(grouped);
         page.line("merges", format!("{switch} switch, {partial} partial, {full} full"));
-        return gc.log_blocks.iter().for_each(|logs| log_blocks(page, logs));
+        return gc.log_blocks.iter().filter(|_| with_details).for_each(|logs| log_blocks(page, logs));
     }
     if let Some(cache) = &gc.slc_cache {
         let (units, folded) = (plural(cache.units, "unit"), plural(cache.folded, "block"));

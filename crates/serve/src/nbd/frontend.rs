@@ -4,6 +4,7 @@
 //! much as a fast reply takes in total (`docs/decisions/0015-live.md`). The loop waits for its sockets and for the next
 //! event of the engine. It busy-waits at the end of a wait, because sleeping ends too late.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -60,7 +61,7 @@ struct Pending {
     changes: (u64, u64),
     /// Bytes before the requested ones in the reply to a read, and the number of requested bytes. The rest is not sent.
     part: (usize, usize),
-    /// Job of which the request is an order, and the offset of the order.
+    /// Job that the request is an order of, and the offset of the order.
     job: Option<(u64, u64)>,
 }
 
@@ -456,14 +457,7 @@ fn begin(
     }
     let is_change = has_range && command.kind != Kind::Read;
     if is_change && ((!is_whole && command.kind != Kind::Trim) || jobs.block(&range)) {
-        let client = (requested.client, requested.generation);
-        let whole = Command { offset: range.start, length: (range.end - range.start) as u32, ..*command };
-        let command = if command.kind == Kind::Trim { &whole } else { command };
-        let id = jobs.next_id();
-        let mut job = Job::new(id, command, sector, client, requested.promised);
-        job.requesting = requesting;
-        jobs.push(job);
-        return Begun::InProgress(requested.promised);
+        return add_job(jobs, command, &range, sector, &requested, requesting);
     }
     let (operation, data) = match command.kind {
         Kind::Read => (Operation::Read, None),
@@ -497,6 +491,24 @@ fn begin(
             Begun::Answered
         }
     }
+}
+
+/// Adds a job for a change. `range` are its whole sectors.
+fn add_job(
+    jobs: &mut Jobs,
+    command: &Command,
+    range: &Range<u64>,
+    sector: u64,
+    requested: &Pending,
+    requesting: Requesting,
+) -> Begun {
+    let whole = Command { offset: range.start, length: (range.end - range.start) as u32, ..*command };
+    let command = if command.kind == Kind::Trim { &whole } else { command };
+    let client = (requested.client, requested.generation);
+    let mut job = Job::new(jobs.next_id(), command, sector, client, requested.promised);
+    job.requesting = requesting;
+    jobs.push(job);
+    Begun::InProgress(requested.promised)
 }
 
 /// Starts the jobs whose sectors no earlier change has.

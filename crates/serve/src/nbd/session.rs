@@ -5,7 +5,6 @@
 
 use floatgate_core::sim::request::SECTOR;
 
-use super::unaligned;
 use super::wire::{self, Errno, Reader, allocation, command, export, flag, handshake, info, option, reply};
 use crate::payload::Extent;
 
@@ -330,7 +329,7 @@ impl Session {
         }
         // Sent even if not requested, because clients ignore information that they do not know.
         let Export { sector, unit, .. } = self.export;
-        // Requests have any alignment. Larger logical blocks than usual are an option of the device, for clients to see.
+        // Requests have any alignment. Larger logical blocks are an option of the device, for clients to see.
         let least = if u64::from(sector) == SECTOR { 1 } else { sector };
         let sizes = [least, unit.next_power_of_two().clamp(sector, LONGEST_PAYLOAD), LONGEST_PAYLOAD];
         reported(info::BLOCK_SIZE, &sizes.map(u32::to_be_bytes).concat());
@@ -464,7 +463,7 @@ impl Session {
         let mut data = ALLOCATION_ID.to_be_bytes().to_vec();
         let mut at = command.offset;
         while at < end && data.len() < 4 + 8 * most {
-            let (what, until) = extent(unaligned::outer(at, end - at, sector));
+            let (what, until) = extent(at / sector * sector..end.next_multiple_of(sector));
             let until = until.min(end);
             let flags = if what == Extent::Hole { allocation::HOLE | allocation::ZERO } else { 0 };
             data.extend_from_slice(&((until - at) as u32).to_be_bytes());

@@ -1,9 +1,9 @@
 //! Requests that do not consist of whole sectors.
 //!
-//! The server rounds reads to whole sectors, and trims to the whole sectors within them. It completes writes and zeroing
-//! by read-modify-write: it reads the sectors at the ends of the range, and writes whole sectors. Until such a job is
-//! done, later changes of its sectors wait, because its write would overwrite them with the data that it has read. A
-//! job itself waits until earlier changes of its sectors are done.
+//! The server rounds reads to whole sectors, and trims to the whole sectors within them. It completes writes and
+//! zeroing by read-modify-write: it reads the sectors at the ends of the range, and writes whole sectors. Until such a
+//! job is done, later changes of its sectors wait, because its write would overwrite them with the data that it has
+//! read. A job itself waits until earlier changes of its sectors are done.
 
 use std::ops::Range;
 
