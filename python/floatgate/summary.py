@@ -650,8 +650,9 @@ class Gc(Node):
         "LogBlocks", "background": "BackgroundGc", "slc_cache": "SlcCacheUse"
     }
     _absent: ClassVar[Mapping[str, Any]] = {
-        "efficiency": None, "free_blocks": None, "collection_us": None, "collected_per_package": {"mean": None,
-        "min": None, "max": None}, "migrations": 0, "log_blocks": None, "background": None, "slc_cache": None
+        "efficiency": None, "free_blocks": None, "free_blocks_gained": 0, "collection_us": None,
+        "collected_per_package": {"mean": None, "min": None, "max": None}, "migrations": 0, "log_blocks": None,
+        "background": None, "slc_cache": None
     }
     _numbers: ClassVar[Collection[str]] = {
         "efficiency", "free_blocks", "collection_us"
@@ -673,6 +674,10 @@ class Gc(Node):
     free_blocks: float
     """Mean number of free blocks of the plane when a victim was chosen in it, including blocks that await an erase;
     null without victims."""
+
+    free_blocks_gained: int
+    """Free blocks of all planes at the end, less those at the start. If the run has used up free blocks, it needed
+    less garbage collection than a longer run."""
 
     collection_us: float
     """Mean time from the choice of a victim to the end of its erase, with all waits and the host's operations in

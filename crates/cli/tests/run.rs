@@ -49,6 +49,23 @@ fn a_run_without_writes_has_no_amplification() {
 }
 
 #[test]
+fn a_run_that_uses_up_free_space_says_so() {
+    let bench = Bench::with_device();
+    let wide = ["--set", "gc.soft_threshold=10", "--set", "gc.hard_threshold=1", "--set", "geometry.blocks=64"];
+    let run = |requests: u32| {
+        let job = format!("rw=randwrite bs=4k iodepth=32 number_ios={requests} ioengine=libaio");
+        let summary = bench.json(&[&[job.as_str(), "--precondition", "steady"], &wide[..]].concat());
+        let warns =
+            |what: &str| summary["warnings"].as_array().unwrap().iter().any(|w| w.as_str().unwrap().contains(what));
+        (summary["gc"]["free_blocks_gained"].as_i64().unwrap(), warns("free blocks that"), warns("collected blocks"))
+    };
+    let (gained, is_used_up, are_few) = run(3_000);
+    assert!(gained < -20 && is_used_up && are_few, "{gained}");
+    let (later, is_used_up, are_few) = run(150_000);
+    assert!(later >= gained - 40 && !is_used_up && !are_few, "{later}");
+}
+
+#[test]
 fn a_run_without_measured_requests_has_a_warning() {
     let bench = Bench::with_device();
     let arguments = ["rw=randread number_ios=10 ramp_time=100", "--precondition", "none"];

@@ -169,6 +169,8 @@ pub struct Outcome {
     pub luns: Vec<Time>,
     /// Collections of blocks in the measured time.
     pub collections: CollectionCounts,
+    /// Free blocks of all planes at the end of the measured part, less those at its start.
+    pub free_blocks_gained: i64,
     /// Queues in the measured part, indexed by gang; empty without gangs.
     pub queues: Vec<QueueSample>,
     /// Units programmed in the measured part, indexed by pool of the allocation; empty if there is one pool.
@@ -206,6 +208,7 @@ impl Outcome {
             dies: spent(&first.dies, &last.dies).map(|[cell, register_held]| DieTime { cell, register_held }).collect(),
             luns: last.luns.iter().zip(&first.luns).map(|(last, first)| since(*last, *first)).collect(),
             collections: last.collections.since(&first.collections),
+            free_blocks_gained: last.free_blocks_sum as i64 - first.free_blocks_sum as i64,
             queues: last.queues.iter().zip(&first.queues).map(|(last, first)| last.since(first)).collect(),
             pools: last.pools.iter().zip(&first.pools).map(|(last, first)| last.since(first)).collect(),
             trim_list: last.trim_list,
@@ -249,6 +252,7 @@ impl Outcome {
             dies: &self.dies,
             luns: &self.luns,
             collections: &self.collections,
+            free_blocks_gained: self.free_blocks_gained,
             queues: &self.queues,
             pools: &self.pools,
             trim_list: self.trim_list,

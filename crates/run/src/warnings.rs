@@ -3,12 +3,13 @@
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::Device;
 use floatgate_core::metrics::counters::{Counters, ProgramCause};
-use floatgate_core::metrics::summary::Precondition;
+use floatgate_core::metrics::summary::{Precondition, Summary};
 use floatgate_core::run::Backlog;
 use floatgate_core::sim::time::Time;
 use floatgate_report::number::grouped;
 
 use crate::frontend::Frontend;
+use crate::text::plural;
 use crate::workload::Workload;
 
 /// Warning of a run that the user ended.
@@ -75,6 +76,36 @@ pub fn partial_pages(precondition: &Precondition, device: &Device, counters: &Co
         ""
     };
     Some(format!("{:.0} % of the space programmed for the host stayed empty: {cause}{state}", empty * 100.0))
+}
+
+/// Returns the warning about write amplification that is lower than in a longer run, because the run has filled free
+/// blocks that garbage collection did not replace.
+pub fn used_up_space(summary: &Summary) -> Option<String> {
+    /// Share of the programs that needs no warning.
+    const NEGLIGIBLE: f64 = 0.01;
+    let (gc, config) = (&summary.gc, &summary.config);
+    let blocks = u64::try_from(-gc.free_blocks_gained).ok().filter(|_| gc.victims > 0)?;
+    let space = blocks as f64 * f64::from(config.data_units_per_block());
+    let share = space / (summary.flash.units.programmed.max(1)) as f64;
+    (share > NEGLIGIBLE).then(|| {
+        format!(
+            "write amplification is lower than in a longer run: {:.1} % of the programs filled {blocks} free blocks that \
+             garbage collection did not replace; run longer, or precondition with the job itself",
+            share * 100.0
+        )
+    })
+}
+
+/// Returns the warning about a steady state that was measured over few victims.
+pub fn few_victims(summary: &Summary) -> Option<String> {
+    /// Number of victims whose mean is stable.
+    const ENOUGH: u64 = 50;
+    let victims = summary.gc.victims;
+    let is_steady = summary.precondition.reached.converged.is_some();
+    (is_steady && (1..ENOUGH).contains(&victims)).then(|| {
+        let victims = format!("{victims} {}", plural(victims, "collected block"));
+        format!("write amplification is that of only {victims}, and differs from run to run; run longer")
+    })
 }
 
 /// Returns the warning about a run in which no request was measured.

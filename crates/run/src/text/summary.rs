@@ -512,10 +512,15 @@ fn gc(page: &mut Page, summary: &Summary, with_details: bool) {
     let efficiency = percent(efficiency);
     let victim = plural(gc.victims, "victim");
     let page_moved = if moved == "1" { "page" } else { "pages" };
+    let gained = match gc.free_blocks_gained {
+        0 => String::new(),
+        gained => format!(" ({gained:+} in all planes since the start)"),
+    };
     page.line(
         "GC",
         format!(
-            "{victims} {victim}, {moved} {page_moved} moved, cleaning efficiency {efficiency} %, {free_blocks:.2} free blocks"
+            "{victims} {victim}, {moved} {page_moved} moved, cleaning efficiency {efficiency} %, {free_blocks:.2} free \
+             blocks{gained}"
         ),
     );
 }

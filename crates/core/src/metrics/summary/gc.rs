@@ -22,6 +22,10 @@ section! {
         /// Mean number of free blocks of the plane when a victim was chosen in it, including blocks that await an
         /// erase; null without victims.
         free_blocks: Option<f64> = ratio(of.counters.free_blocks_at_choice, of.counters.victims);
+        /// Free blocks of all planes at the end, less those at the start. If the run has used up free blocks, it needed
+        /// less garbage collection than a longer run.
+        #[serde(default)]
+        free_blocks_gained: i64 = of.free_blocks_gained;
         /// Mean time from the choice of a victim to the end of its erase, with all waits and the host's operations in
         /// between; null if no erase has ended.
         #[serde(default)]

@@ -56,6 +56,8 @@ pub struct Measurement<'a> {
     pub luns: &'a [Time],
     /// Collections of blocks.
     pub collections: &'a CollectionCounts,
+    /// Free blocks of all planes at the end, less those at the start.
+    pub free_blocks_gained: i64,
     /// Queues, indexed by gang; empty without gangs.
     pub queues: &'a [QueueSample],
     /// Units programmed, indexed by pool of the allocation; empty if there is one pool.
