@@ -64,11 +64,15 @@ class Crates(unittest.TestCase):
 class Checklist(unittest.TestCase):
     """The checklist of an artifact evaluation."""
 
-    LOG = "make: ...\nFigure 1\n  agrees: a. Ours: 1\n  agrees in direction: b. Ours: 2\n  sign only: c. Ours: 3\nout/hu2011.html, in 12 s\nx\n"
+    LOG = (
+        "make: ...\nFigure 1\n  agrees: a. Ours: 1\n  agrees in direction: b. Ours: 2\n  sign only: c. Ours: 3\n"
+        "out/hu2011.html, in 12 s\nx\n"
+    )
 
     def test_studies_are_found_in_the_output(self) -> None:
         """Each study has its seconds and its verdicts."""
-        self.assertEqual(artifact.ended(self.LOG), {"hu2011": (12, {"agrees": 1, "agrees in direction": 1, "sign only": 1})})
+        counts = {"agrees": 1, "agrees in direction": 1, "sign only": 1}
+        self.assertEqual(artifact.ended(self.LOG), {"hu2011": (12, counts)})
         self.assertIn("yoo2013", artifact.names())
 
     def test_a_study_that_did_not_run_is_not_checked_off(self) -> None:

@@ -520,7 +520,7 @@ def test_scenarios_can_write_each_address_once(tmp_path):
     assert goes_on / len(writes) == pytest.approx(share, abs=4 * math.sqrt(share * (1 - share) / len(writes)))
     row = setting.rows([yoo.device() | {"workload": trace}])[0]
     assert row["updates.covered"] == row["updates.uncovered"] == 0
-    # Other readings stay as they are.
+    # Other readings are unchanged.
     assert "zoned" not in str(yoo.scenario(setting, "WIN7", yoo.Reading(hot=None)))
 
 

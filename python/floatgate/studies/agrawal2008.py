@@ -1456,8 +1456,8 @@ _DISKSIM: list[tuple[str, float, str, str]] = [
     ("250,000 random reads", 136.118, "rw=randread", _ARRIVALS),
     ("250,000 random writes", 329.458, "rw=randwrite", _ARRIVALS),
     ("5 million random writes, garbage collection", 593.438, "rw=randwrite",
-     "A full SSD cannot serve so many of these requests. From an empty one, which collects only at the end, they take "
-     "{disksim | Floatgate us | the same, from an empty SSD} us."),
+     "A full SSD cannot serve these requests at their rate. From an empty one, which collects only at the end, they "
+     "take {disksim | Floatgate us | the same, from an empty SSD} us."),
     ("Postmark", 4140.330, "Postmark", _REPLAYED),
     ("IOzone", 6394.276, "IOzone", _REPLAYED),
 ]  # fmt: skip

@@ -536,7 +536,7 @@ WHY = {
     "request is on one channel, and those of Web take {figure-20 | all us | Web; 8 channels: chip > die > plane > "
     "channel} instead of {figure-20 | all us | Web; 8 channels: channel > chip > die > plane} us. hu2013, Section 4.2, "
     "lays data out evenly over all chips, as in the next claim.",
-    "even sizes": "The factor depends on the sizes of reads, of which the paper prints only the mean. It is "
+    "even sizes": "The factor depends on the sizes of reads, and the paper prints only their mean. It is "
     "{figure-20 | all us | 8 channels, even: chip > die > plane > channel / 8 channels, even: channel > chip > die > "
     "plane | max}, and {figure-20@bimodal sizes | all us | 8 channels, even: chip > die > plane > channel / 8 "
     "channels, even: channel > chip > die > plane | max} with two sizes (bimodal sizes).",

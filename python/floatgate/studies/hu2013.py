@@ -33,9 +33,9 @@ _WHY = {
     "both dies must finish first, the program time is added to all four transfers. Section 2.2 of hu2011 and SSDsim's "
     "code allow only joint commands.",
     "one channel": "Under Fin1 and Fin2, most reads have one or two pages. Reads of the other workloads have several "
-    "pages per channel with either allocation, so scattering adds little. This depends on the sizes, of which the "
-    "paper prints only the mean: with two sizes of reads (bimodal sizes), dynamic allocation stores {section-4-2-1@"
-    "bimodal sizes | more, % | MSN}% more under MSN, instead of {section-4-2-1 | more, % | MSN}%.",
+    "pages per channel with either allocation, so scattering adds little. This depends on the sizes, and the paper "
+    "prints only their mean: with two sizes of reads (bimodal sizes), dynamic allocation stores "
+    "{section-4-2-1@bimodal sizes | more, % | MSN}% more under MSN, instead of {section-4-2-1 | more, % | MSN}%.",
     "four levels": "While chips are idle, two levels use two chips of a channel, and four levels use two dies of one "
     "chip, which takes as long. The chip is then busy until all its dies have finished, and multi-plane writes waste "
     "pages. With static allocation, two instead of four levels change the time by {figure-15 | all us | static, 2 "
@@ -176,8 +176,8 @@ def footprints(setting: Setting) -> Exhibit:
         return drawing.lines(drawing.Lines("footprint, MiB", "more invalidated pages, %", series, log_y=True))
 
     caption = (
-        "The papers print no footprints. Of these sizes, each workload has the one that is closest to the paper's "
-        "number of invalidated pages, so that claims about these numbers test only the size. One channel, aged."
+        "The papers print no footprints. Each workload has the size with which its invalidated pages are closest to "
+        "the paper's number, so that claims about these numbers test only the size. One channel, aged."
     )
     return Exhibit(pa.Table.from_pylist(rows), draw, [], caption)
 

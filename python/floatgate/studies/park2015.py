@@ -329,8 +329,8 @@ def figure_2(setting: Setting) -> Exhibit:
         holds(_FIGURE_2[3], gain > loss > 0, f"A {gain:.0f} us, B {loss:.0f} us"),
     ]
     caption = (
-        f"Three dies, of which reads occupy the first. {_PAGES} pages are written at once, and read later. The paper "
-        "does not say what occupies the die."
+        f"Reads occupy the first of three dies. {_PAGES} pages are written at once, and read later. The paper does not "
+        "say what occupies the die."
     )
     return Exhibit(pa.Table.from_pylist(rows), lambda: drawing.stacked(diagrams), findings, caption)
 

@@ -58,7 +58,7 @@ class Variant:
 
     #: Heading of its column.
     short: str
-    #: What it changes, for the pages.
+    #: The change in words, for the pages.
     about: str
     #: Options of the device.
     device: Mapping[str, Any] = field(default_factory=dict)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 #: Size of the area that generated workloads use, in bytes from the start of the device, and its maximum.
 FOOTPRINT = 48 << 20
 LARGEST_FOOTPRINT = 96 << 20
-#: Workloads with another size. Of the multiples of 12 MiB, it is the one with which blind copy-back invalidates about
-#: as many more pages as Section 4.1.1 of hu2013 prints. This size is also that of Ex. hu2013, footprints, has the runs.
+#: Workloads with another size: the multiple of 12 MiB with which blind copy-back invalidates about as many more pages
+#: as Section 4.1.1 of hu2013 prints. For Ex, it is the size above. Figure "footprints" of hu2013 has the runs.
 FOOTPRINTS = {"Dev": 84 << 20, "MSN": 84 << 20}
 #: Size of a region in bytes. Regions are ranked by use: the region of rank k gets a share ~ k ** -LOCALITY.
 REGION = 64 << 10
