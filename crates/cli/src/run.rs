@@ -300,9 +300,9 @@ fn run_seeds(
             Ok(of_seed) => {
                 let (number, cost) = (finished.len() + 1, summary::real_time(&of_seed.0, of_seed.2));
                 say(&format!("seed {seed}, {number} of {wanted}: {cost}"));
-                match of_seed.0.complete {
-                    true => finished.push((index, of_seed)),
-                    false => is_ended = true,
+                is_ended |= !of_seed.0.complete;
+                if of_seed.0.complete {
+                    finished.push((index, of_seed));
                 }
             }
         }

@@ -124,13 +124,13 @@ impl Row {
     }
 
     /// Returns how much the metric differs between the groups: whether a difference is beyond noise as far as that is
-    /// known, and the greatest ratio, as a logarithm. Returns `None` if it does not differ.
+    /// known, and the greatest ratio or its inverse. Returns `None` if it does not differ.
     pub(super) fn distance(&self) -> Option<(bool, f64)> {
         let of = |cell: &Cell| match cell.difference? {
             Difference::Same => None,
             difference => Some((
                 difference != Difference::WithinNoise,
-                cell.ratio.filter(|ratio| *ratio > 0.0).map_or(f64::INFINITY, |ratio| ratio.ln().abs()),
+                cell.ratio.filter(|ratio| *ratio > 0.0).map_or(f64::INFINITY, |ratio| ratio.max(1.0 / ratio)),
             )),
         };
         self.values.iter().flatten().filter_map(of).max_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)))
