@@ -16,7 +16,7 @@ mod outside;
 mod provider;
 
 pub use fault::{Cause, Fault, invalid, position};
-pub use guard::{Guard, not_saved};
+pub use guard::Guard;
 pub use outside::Outside;
 pub(crate) use outside::outside_policies;
 pub use provider::{Built, Externals, Provider, Wanted};

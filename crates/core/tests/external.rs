@@ -626,7 +626,8 @@ impl Provider for OnlySchedulers {
 
 #[test]
 fn missing_policies_are_faults() {
-    for path in ["gc.victim", "gc.trigger", "gc.wear", "allocation", "temperature", "buffer.eviction", "scheduler"] {
+    let paths = ["gc.victim", "gc.trigger", "gc.wear", "allocation", "temperature", "buffer.eviction", "scheduler"];
+    for path in paths.into_iter().chain(["mapping.scheme"]) {
         let config = config(&["capacity.spare=0.4", "buffer.capacity=64KiB"], path, &external("mine"));
         let fault = build(config.clone(), with(NoPolicies)).fault().expect("a fault").to_string();
         let says = format!("{path} `mine`: the program that runs the device has no policy `mine` for `{path}`");
@@ -635,10 +636,6 @@ fn missing_policies_are_faults() {
         let says = format!("{path} `mine`: the program built a policy of another family");
         assert_eq!(fault, (path != "scheduler").then_some(says));
     }
-    // A scheme moves data, so that a device without its scheme is not built.
-    let config = config(&["capacity.spare=0.4"], "mapping.scheme", &external("mine"));
-    let error = Device::new(config, with(NoPolicies)).unwrap_err();
-    assert_eq!(error, "mapping.scheme: the program that runs the device has no policy `mine` for `mapping.scheme`");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Guards: they call external policies, and store the first fault of each.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use super::fault::{Cause, Fault, invalid, position};
 use super::outside::Outside;
@@ -11,13 +12,13 @@ use crate::state::StateError;
 pub struct Guard<P: ?Sized> {
     who: String,
     policy: Option<Box<dyn Outside<P>>>,
-    fault: Option<Fault>,
+    fault: OnceLock<Fault>,
 }
 
 impl<P: ?Sized + 'static> Guard<P> {
     /// Builds a policy, or creates a guard with a fault if the provider fails. Fails if the program has no provider.
     pub fn new(externals: &Externals, wanted: Wanted) -> Result<Guard<P>, String> {
-        let mut guard = Guard { who: wanted.who(), policy: None, fault: None };
+        let mut guard = Guard { who: wanted.who(), policy: None, fault: OnceLock::new() };
         match externals.build(wanted)? {
             Ok(policy) => guard.set(policy),
             Err(cause) => guard.fail(cause),
@@ -44,7 +45,7 @@ impl<P: ?Sized + 'static> Guard<P> {
 
     /// Calls the policy and returns its result, or `None` if it fails or has failed before.
     pub fn ask<R>(&mut self, ask: impl FnOnce(&mut P) -> R) -> Option<R> {
-        let policy = self.policy.as_deref_mut()?;
+        let policy = self.policy.as_deref_mut().filter(|_| self.fault.get().is_none())?;
         let result = ask(policy.policy_mut());
         match policy.error().cloned() {
             None => Some(result),
@@ -65,6 +66,15 @@ impl<P: ?Sized + 'static> Guard<P> {
         checked.map_err(|cause| self.fail(cause)).ok()
     }
 
+    /// Calls the policy without changing it, like [`Guard::ask`].
+    pub fn look<R>(&self, look: impl FnOnce(&P) -> R) -> Option<R> {
+        let policy = self.policy.as_deref().filter(|_| self.fault.get().is_none())?;
+        let result = look(policy.policy());
+        let Some(cause) = policy.error() else { return Some(result) };
+        self.note(cause.clone());
+        None
+    }
+
     /// Refuses an invalid result of the policy: stores a fault, and calls the policy no longer.
     pub fn refuse(&mut self, what: String) {
         self.fail(invalid(what));
@@ -72,23 +82,23 @@ impl<P: ?Sized + 'static> Guard<P> {
 
     fn fail(&mut self, cause: Cause) {
         self.policy = None;
-        self.fault.get_or_insert(Fault::new(self.who.clone(), cause));
+        self.note(cause);
+    }
+
+    /// Stores the fault, unless there is one.
+    fn note(&self, cause: Cause) {
+        self.fault.get_or_init(|| Fault::new(self.who.clone(), cause));
     }
 
     /// Returns the fault of the policy.
     pub fn fault(&self) -> Option<&Fault> {
-        self.fault.as_ref()
+        self.fault.get()
     }
 
     /// Fails, because the state of an external policy cannot be saved.
     pub fn save(&self) -> Result<(), StateError> {
-        Err(not_saved(&self.who))
+        Err(StateError::Policy(format!("{} is an external policy: its state cannot be saved", self.who)))
     }
-}
-
-/// Returns the error that the state of an external policy cannot be saved.
-pub fn not_saved(who: &str) -> StateError {
-    StateError::Policy(format!("{who} is an external policy: its state cannot be saved"))
 }
 
 impl<P: ?Sized + 'static> Clone for Guard<P> {

@@ -771,7 +771,9 @@ impl Ftl {
     /// Returns the fault of a policy that came with another program.
     pub fn fault(&self) -> Option<&Fault> {
         let classes = || self.classes.as_ref()?.fault();
-        self.blocks.fault().or_else(|| self.trigger.fault()).or_else(|| self.allocation.fault()).or_else(classes)
+        let scheme = || self.scheme.as_ref()?.fault();
+        let space = self.blocks.fault().or_else(|| self.trigger.fault()).or_else(|| self.allocation.fault());
+        space.or_else(classes).or_else(scheme)
     }
 
     /// Erases a block without dependents.

@@ -3,12 +3,12 @@
 use std::fmt;
 
 use super::{
-    Bound, Change, Context, Ended, KeptBlock, LookUp, Mapping, Needs, Program, Recovering, SchemeOptions, SchemeReport,
-    Step, Target, WholeBlocks, check_places,
+    Bound, Change, Context, Ended, KeptBlock, LookUp, Mapping, Needs, Place, Program, Recovering, SchemeOptions,
+    SchemeReport, Step, Target, WholeBlocks, check_places,
 };
 use crate::config::DeviceConfig;
 pub use crate::config::external::{EXTERNAL, ExternalConfig as Config};
-use crate::external::{Cause, Externals, Fault, Outside, Wanted, not_saved};
+use crate::external::{Cause, Externals, Fault, Guard, Outside, Wanted};
 use crate::ftl::Ftl;
 use crate::ftl::space::InHand;
 use crate::sim::id::{Lpn, PlaneId, TransactionId};
@@ -49,10 +49,12 @@ impl<T: ExternalMapping + Clone + 'static> Outside<dyn ExternalMapping> for T {
     }
 }
 
-/// Forwards all calls to an external scheme.
+/// Forwards all calls to an external scheme, until it fails.
+///
+/// A scheme that has failed does nothing any more: its operations wait forever, and the caller ends the run.
+#[derive(Clone, Debug)]
 pub struct External {
-    who: String,
-    scheme: Box<dyn Outside<dyn ExternalMapping>>,
+    guard: Guard<dyn ExternalMapping>,
 }
 
 impl External {
@@ -60,86 +62,77 @@ impl External {
     pub fn new(config: &Config, device: &DeviceConfig, seed: u64, externals: &Externals) -> Result<External, String> {
         check_places(device)?;
         let wanted = Wanted { path: "mapping.scheme", config, device, seed };
-        let scheme = externals.build(wanted)?.map_err(|cause| cause.to_string())?;
-        Ok(External { who: wanted.who(), scheme })
+        Ok(External { guard: Guard::new(externals, wanted)? })
     }
 
-    /// Returns `None`, because the choices of a scheme are not checked.
+    /// Returns the fault of the scheme.
     pub fn fault(&self) -> Option<&Fault> {
-        None
+        self.guard.fault()
     }
 }
 
-impl Clone for External {
-    fn clone(&self) -> External {
-        External { who: self.who.clone(), scheme: self.scheme.copy() }
-    }
-}
-
-impl fmt::Debug for External {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        self.scheme.policy().fmt(f)
-    }
-}
+/// Target of all programs of a scheme that has failed.
+const NOWHERE: Target = Target { plane: Some(PlaneId(0)), place: Place::Unknown };
 
 impl<C: Context + ?Sized> Mapping<C> for External {
     fn look_up(&mut self, cx: &mut C, lpn: Lpn, what: LookUp) -> bool {
-        self.scheme.policy_mut().look_up(cx.as_dyn(), lpn, what)
+        self.guard.ask(|scheme| scheme.look_up(cx.as_dyn(), lpn, what)).unwrap_or(true)
     }
 
     fn changed(&mut self, cx: &mut C, lpn: Lpn, change: Change) {
-        self.scheme.policy_mut().changed(cx.as_dyn(), lpn, change);
+        self.guard.ask(|scheme| scheme.changed(cx.as_dyn(), lpn, change));
     }
 
     fn place(&mut self, cx: &mut C, id: TransactionId) {
-        self.scheme.policy_mut().place(cx.as_dyn(), id);
+        self.guard.ask(|scheme| scheme.place(cx.as_dyn(), id));
     }
 
     fn target(&self, ftl: &Ftl, of: Program) -> Target {
-        self.scheme.policy().target(ftl, of)
+        self.guard.look(|scheme| scheme.target(ftl, of)).unwrap_or(NOWHERE)
     }
 
     fn bind(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
-        self.scheme.policy_mut().bind(cx.as_dyn(), id)
+        self.guard.ask(|scheme| scheme.bind(cx.as_dyn(), id)).flatten()
     }
 
     fn ended(&mut self, cx: &mut C, end: Ended) -> bool {
-        self.scheme.policy_mut().ended(cx.as_dyn(), end)
+        self.guard.ask(|scheme| scheme.ended(cx.as_dyn(), end)).unwrap_or(true)
     }
 
     fn step(&mut self, cx: &mut C, step: Step) {
-        self.scheme.policy_mut().step(cx.as_dyn(), step);
+        self.guard.ask(|scheme| scheme.step(cx.as_dyn(), step));
     }
 
     fn make_room(&mut self, cx: &mut C, plane: PlaneId, freed: bool) {
-        self.scheme.policy_mut().make_room(cx.as_dyn(), plane, freed);
+        self.guard.ask(|scheme| scheme.make_room(cx.as_dyn(), plane, freed));
     }
 
     fn can_go_on(&self, ftl: &Ftl, plane: PlaneId, hand: InHand) -> bool {
-        self.scheme.policy().can_go_on(ftl, plane, hand)
+        self.guard.look(|scheme| scheme.can_go_on(ftl, plane, hand)).unwrap_or(true)
     }
 
     fn recover(&mut self, found: &mut dyn Recovering) -> Result<(), String> {
-        self.scheme.policy_mut().recover(found)
+        let recovered = self.guard.ask(|scheme| scheme.recover(found));
+        recovered.unwrap_or_else(|| Err(self.guard.fault().map(ToString::to_string).unwrap_or_default()))
     }
 
     fn save(&self, _: &mut Writer) -> Result<(), StateError> {
-        Err(not_saved(&self.who))
+        self.guard.save()
     }
 
     fn load(&mut self, ftl: &mut Ftl, input: &mut Reader, written: &mut [u16]) -> Result<(), StateError> {
-        self.scheme.policy_mut().load(ftl, input, written)
+        self.guard.ask(|scheme| scheme.load(ftl, input, written)).unwrap_or(Ok(()))
     }
 
     fn recount(&self, ftl: &Ftl) -> Result<(), String> {
-        self.scheme.policy().recount(ftl)
+        self.guard.look(|scheme| scheme.recount(ftl)).unwrap_or(Ok(()))
     }
 
     fn blocks(&self, ftl: &Ftl, found: &mut dyn FnMut(KeptBlock)) {
-        self.scheme.policy().blocks(ftl, found);
+        self.guard.look(|scheme| scheme.blocks(ftl, found));
     }
 
     fn report(&self, ftl: &Ftl) -> SchemeReport {
-        self.scheme.policy().report(ftl)
+        self.guard.look(|scheme| scheme.report(ftl)).unwrap_or_default()
     }
 }

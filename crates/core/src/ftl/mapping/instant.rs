@@ -32,10 +32,27 @@ impl Ftl {
         let outstanding = std::mem::take(&mut self.outstanding);
         let mut instant = Instant { ftl: self, outstanding, written };
         let result = call(scheme.of(), &mut instant);
-        instant.run(scheme.of(), left);
+        let waits = instant.run(scheme.of(), left);
         let Instant { outstanding, .. } = instant;
         (self.outstanding, self.scheme) = (outstanding, Some(scheme));
+        if waits {
+            self.drop_outstanding();
+        }
         result
+    }
+
+    /// Drops operations that can never end, because the device is worn out or the scheme has failed.
+    ///
+    /// # Panics
+    ///
+    /// Panics if neither is the case.
+    #[cold]
+    fn drop_outstanding(&mut self) {
+        let ends = self.life.is_some() || self.scheme().fault().is_some();
+        let waits = || self.scheme().report(self).outstanding;
+        assert!(ends, "mapping.scheme: operations wait forever: {}", waits());
+        *self.outstanding = Outstanding::default();
+        self.refuse_unit();
     }
 
     /// Writes a unit to a block that the mapping scheme keeps. Returns `false` if the allocation chooses its plane.
@@ -101,12 +118,9 @@ impl Ftl {
 }
 
 impl Instant<'_> {
-    /// Runs all tasks, and performs operations until at most `left` writes are outstanding.
-    ///
-    /// # Panics
-    ///
-    /// Panics if some operations can never end, although the device is not worn out.
-    fn run(&mut self, scheme: &mut dyn Mapping<Self>, left: usize) {
+    /// Runs all tasks, and performs operations until at most `left` writes are outstanding. Returns `true` if some
+    /// operations can never end.
+    fn run(&mut self, scheme: &mut dyn Mapping<Self>, left: usize) -> bool {
         loop {
             if let Some(task) = self.outstanding.tasks.pop() {
                 if let Task::Scheme(call) = task {
@@ -116,16 +130,10 @@ impl Instant<'_> {
                 let Some(id) = self.outstanding.queue.pop_front() else { break };
                 self.end(scheme, id);
             } else {
-                return;
+                return false;
             }
         }
-        if self.outstanding.ops.is_empty() {
-            return;
-        }
-        let waits = || scheme.report(self.ftl).outstanding;
-        assert!(self.ftl.life.is_some(), "mapping.scheme: operations wait forever: {}", waits());
-        *self.outstanding = Outstanding::default();
-        self.ftl.refuse_unit();
+        !self.outstanding.ops.is_empty()
     }
 
     /// Starts and ends an operation.
