@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 
 use crate::config::{DeviceConfig, load_with};
 use crate::device::{Device, Options};
+use crate::durability::flash::Keep;
 use crate::external::Externals;
 use crate::ftl::space::{BlockState, Role, Space};
 use crate::ftl::temperature::written::Written;
 use crate::scheduler::RANKS;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
-use crate::sim::request::{Operation, Request};
+use crate::sim::request::{Completion, Operation, Request};
 use crate::sim::rng::Rng;
 use crate::sim::time::Time;
 use crate::state::{Reader, StateError, Writer};
@@ -38,17 +39,33 @@ pub fn offers(makers: &Externals) {
             is_named,
             "{path}={name} does not name this policy: its name is in use, or its key is not the key of a policy"
         );
+        policies(&device, makers);
+    }
+}
+
+/// Checks the external policies of a small device. They must obey the laws of their families, and the device must
+/// complete all requests, with the same result in two runs.
+///
+/// # Panics
+///
+/// Panics if a policy breaks a law.
+pub fn policies(device: &DeviceConfig, makers: &Externals) {
+    for (path, config) in device.externals() {
         match path {
-            "gc.victim" => victim(&device, makers),
-            "gc.trigger" => trigger(&device, makers),
-            "temperature" => temperature(&device, makers),
-            "buffer.eviction" => eviction(&device, makers),
-            "allocation" => allocation(&device, makers),
-            "scheduler" => scheduler(&device, makers),
-            "mapping.scheme" => mapping(&device, makers),
+            "gc.victim" => victim(device, makers),
+            "gc.trigger" => trigger(device, makers),
+            "temperature" => temperature(device, makers),
+            "buffer.eviction" => eviction(device, makers),
+            "allocation" => allocation(device, makers),
+            "scheduler" => scheduler(device, makers),
+            "mapping.scheme" => {
+                mapping(device, makers);
+                power_cuts(device, makers);
+            }
             _ => {}
         }
-        assert_eq!(work(&device, makers), work(&device, makers), "{path}={name}: two runs have different results");
+        let name = &config.name;
+        assert_eq!(work(device, makers), work(device, makers), "{path}={name}: two runs have different results");
     }
 }
 
@@ -76,8 +93,8 @@ fn work(config: &DeviceConfig, externals: &Externals) -> Time {
         device.advance_to(at);
     }
     device.take_completions(&mut completions);
+    check_fault(&device);
     assert_eq!(completions.len() as u64, requests, "{}", device.explain_stall());
-    assert!(device.fault().is_none(), "{}", device.fault().map(ToString::to_string).unwrap_or_default());
     device.check_invariants().unwrap_or_else(|what| panic!("{what}"));
     completions.iter().map(|completion| completion.finish).max().unwrap_or_default()
 }
@@ -106,6 +123,7 @@ pub fn mapping(config: &DeviceConfig, externals: &Externals) {
         expected[unit + first as usize..unit + per_unit as usize].fill(version);
     }
     device.ftl_mut().seal();
+    check_fault(&device);
     device.check_invariants().unwrap_or_else(|what| panic!("{name}, without time: {what}"));
     for tag in u64::from(version) + 1..u64::from(version) + 6_000 {
         let (lpn, count) = (rng.below(units), 1 + rng.below(4));
@@ -129,6 +147,7 @@ pub fn mapping(config: &DeviceConfig, externals: &Externals) {
         while let Some(at) = device.next_event_time() {
             device.advance_to(at);
         }
+        check_fault(device);
         assert_eq!(device.outstanding(), 0, "{name}: {}", device.explain_stall());
     };
     finish(&mut device);
@@ -146,6 +165,52 @@ pub fn mapping(config: &DeviceConfig, externals: &Externals) {
         let unit = lpn as usize * per_unit as usize;
         assert_eq!(held, expected[unit..unit + per_unit as usize], "{name}: unit {lpn}");
     }
+}
+
+/// Checks that a device recovers from power cuts: each unit has the version of its last completed write, or of a later
+/// one.
+///
+/// # Panics
+///
+/// Panics if a write was lost.
+pub fn power_cuts(config: &DeviceConfig, externals: &Externals) {
+    let name = config.mapping.scheme.name();
+    let failed = |error: String| -> ! { panic!("{name}, after a power cut: {error}") };
+    let options = || Options { verify: true, externals: externals.clone(), ..Options::default() };
+    let (units, per_unit) = (config.logical_units(), config.sectors_per_unit());
+    let mut device = Device::new(config.clone(), options()).unwrap_or_else(|error| panic!("{name}: {error}"));
+    device.make_durable(Keep::Memory).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let (mut rng, mut least) = (Rng::new(7, "contract"), vec![0; units as usize]);
+    let mut completions = Vec::new();
+    for round in 0..6 {
+        for tag in round * 10_000 + 1..round * 10_000 + 2_000 {
+            let (now, lba) = (device.now(), rng.below(units) * u64::from(per_unit));
+            device.submit(now, Request { tag, ..Request::new(now, Operation::Write, lba, per_unit) });
+            while device.outstanding() >= 8 {
+                let Some(at) = device.next_event_time() else { break };
+                device.advance_to(at);
+            }
+        }
+        device.take_completions(&mut completions);
+        for Completion { request, .. } in completions.drain(..) {
+            let least = &mut least[(request.lba / u64::from(per_unit)) as usize];
+            *least = request.tag.max(*least);
+        }
+        check_fault(&device);
+        let flash = device.power_cut(round).expect("the device is durable");
+        let recovered = Device::recover_in_memory(config.clone(), options(), flash, None);
+        (device, _) = recovered.unwrap_or_else(|error| failed(error.to_string())).expect("the recovery is not cut");
+        device.check_invariants().unwrap_or_else(|what| failed(what));
+        for (unit, &least) in least.iter().enumerate() {
+            let found = u64::from(device.ftl().read_contents(Lpn(unit as u32), 0, 1)[0]);
+            assert!(found >= least, "{name}: after a power cut, unit {unit} has version {found}, not {least}");
+        }
+    }
+}
+
+/// Panics if an external policy of a device has failed.
+fn check_fault(device: &Device) {
+    assert!(device.fault().is_none(), "{}", device.fault().map(ToString::to_string).unwrap_or_default());
 }
 
 /// Checks that a scheduler ranks every class, and that host programs do not take priority over operations that free

@@ -164,6 +164,7 @@ const CORE: Layers = &[
     ("contract", "sim", "what policies decide on has ids and times"),
     ("contract", "config", "policies are made for a device"),
     ("contract", "device", "a device with a policy serves requests"),
+    ("contract", "durability::flash::Keep", "the power of a device is cut"),
     ("contract", "external::Externals", "policies may be another program's"),
     ("contract", "ftl", "victims are blocks"),
     ("contract", "scheduler::RANKS work::Class", "schedulers rank classes"),

@@ -19,6 +19,8 @@ struct Plane {
     /// Block that is filled, and the number of its units that are programmed or bound.
     open: Option<BlockId>,
     next: u32,
+    /// Block that is being emptied.
+    victim: Option<BlockId>,
     gather: Gather,
     /// True while a program, or a read for it, is in flight.
     busy: bool,
@@ -53,7 +55,7 @@ impl Append {
             }
             (state.open, state.next) = (Some(cx.ftl().blocks.open_logical(plane)), 0);
         }
-        while let Some(victim) = choose_victim(cx.ftl(), plane, state.open) {
+        while let Some(victim) = state.victim.take().or_else(|| choose_victim(cx.ftl(), plane, state.open)) {
             let blocks = &cx.ftl().blocks;
             let all = blocks.first_unit(victim).0..blocks.first_unit(victim).0 + *units;
             let valid: Vec<Ppn> = all.map(Ppn).filter(|&ppn| blocks.is_valid(ppn)).take(*group as usize).collect();
@@ -61,6 +63,7 @@ impl Append {
                 give_up(cx, victim, Purpose::Merge);
                 continue;
             }
+            state.victim = Some(victim);
             valid.into_iter().for_each(|ppn| state.gather.add(cx, (plane.0, Purpose::Merge), ppn));
             state.busy = !state.gather.is_ready(cx);
             return;

@@ -5,13 +5,9 @@ use std::process::Command;
 use example_policies::makers;
 use floatgate_core::config::{DeviceConfig, from_toml_with, json_schema_with, load_with};
 use floatgate_core::contract::{self, close};
-use floatgate_core::device::{Device, Options};
-use floatgate_core::durability::flash::Keep;
 use floatgate_core::external::Externals;
 use floatgate_core::ftl::space::{Role, Space};
-use floatgate_core::sim::id::{Lpn, LunId, PlaneId, TransactionId};
-use floatgate_core::sim::request::{Completion, Operation, Request};
-use floatgate_core::sim::rng::Rng;
+use floatgate_core::sim::id::{LunId, PlaneId, TransactionId};
 use floatgate_core::sim::time::Time;
 use floatgate_core::work::{Class, LunQueue, Queued};
 use floatgate_run::device::DeviceSpec;
@@ -23,10 +19,6 @@ use floatgate_run::traces::Traces;
 fn device(overrides: &[&str]) -> Result<DeviceConfig, String> {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
     load_with(&makers().offers(), "tiny", &overrides).map_err(|error| error.to_string())
-}
-
-fn options() -> Options {
-    Options { externals: makers(), ..Options::default() }
 }
 
 #[test]
@@ -52,46 +44,10 @@ fn the_append_scheme_loses_no_data() {
     }
 }
 
-/// Submits a request, and waits until fewer than eight are outstanding.
-fn submit(device: &mut Device, request: Request) {
-    device.submit(request.arrival, request);
-    while device.outstanding() >= 8 {
-        device.advance_to(device.next_event_time().unwrap());
-    }
-}
-
-/// After a power cut, each unit has the version of its last completed write, or of a later one.
 #[test]
 fn the_append_scheme_outlives_power_cuts() {
     for shape in SHAPES {
-        let config = device(&[&APPEND[..], shape].concat()).unwrap();
-        let (units, sectors) = (config.logical_units(), config.sectors_per_unit());
-        let write =
-            |now, tag, unit| Request { tag, ..Request::new(now, Operation::Write, unit * u64::from(sectors), sectors) };
-        let options = || Options { verify: true, ..options() };
-        let mut device = Device::new(config.clone(), options()).unwrap();
-        device.make_durable(Keep::Memory).unwrap();
-        let (mut rng, mut least) = (Rng::new(7, "append"), vec![0; units as usize]);
-        for round in 0..6 {
-            for tag in round * 10_000 + 1..round * 10_000 + 2_000 {
-                let unit = rng.below(units);
-                let request = write(device.now(), tag, unit);
-                submit(&mut device, request);
-            }
-            let mut completions = Vec::new();
-            device.take_completions(&mut completions);
-            for Completion { request, .. } in completions {
-                let least = &mut least[(request.lba / u64::from(sectors)) as usize];
-                *least = request.tag.max(*least);
-            }
-            let flash = device.power_cut(round).unwrap();
-            (device, _) = Device::recover_in_memory(config.clone(), options(), flash, None).unwrap().unwrap();
-            device.check_invariants().unwrap();
-            for (unit, &least) in least.iter().enumerate() {
-                let found = u64::from(device.ftl().read_contents(Lpn(unit as u32), 0, 1)[0]);
-                assert!(found >= least, "unit {unit} has version {found}, not {least}");
-            }
-        }
+        contract::power_cuts(&device(&[&APPEND[..], shape].concat()).unwrap(), &makers());
     }
 }
 
