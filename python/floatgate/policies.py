@@ -43,33 +43,112 @@ import itertools
 import json
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from collections.abc import Mapping as Table
 from types import CodeType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from floatgate import _compiling, _floatgate
 from floatgate._files import near
+from floatgate._floatgate import (
+    PADDING,
+    Block,
+    BlockState,
+    Bound,
+    Call,
+    Change,
+    Context,
+    Copy,
+    Ended,
+    FoundBlock,
+    FoundMerge,
+    Ftl,
+    Gather,
+    InHand,
+    KeptBlock,
+    Kind,
+    Location,
+    LookUp,
+    PageMap,
+    Place,
+    Program,
+    ProgramCause,
+    Purpose,
+    Recovering,
+    Role,
+    SchemeReport,
+    Shape,
+    Space,
+    Step,
+    Target,
+    Tasks,
+    Transaction,
+    Transactions,
+    WaitCause,
+)
 from floatgate.exceptions import ConfigError, OptionError
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from floatgate.device import Device
+
 __all__ = [
+    "PADDING",
     "Allocation",
+    "Block",
+    "BlockState",
     "Blocks",
+    "Bound",
+    "Call",
+    "Change",
     "Classifier",
+    "Context",
+    "Copy",
+    "Ended",
     "Eviction",
+    "FoundBlock",
+    "FoundMerge",
+    "Ftl",
+    "Gather",
     "HostWrite",
+    "InHand",
+    "KeptBlock",
+    "Kind",
+    "Location",
+    "LookUp",
+    "Mapping",
     "OperationClass",
+    "PageMap",
+    "Place",
     "PlaneState",
     "Policy",
+    "Program",
+    "ProgramCause",
+    "Purpose",
     "Queue",
+    "Recovering",
+    "Role",
     "Scheduler",
+    "SchemeReport",
+    "Shape",
+    "Space",
     "StaticAllocation",
+    "Step",
+    "Target",
+    "Tasks",
+    "Transaction",
+    "Transactions",
     "Trigger",
+    "Unsaved",
     "Victim",
+    "WaitCause",
     "Wear",
+    "WholeMap",
+    "check",
+    "give_up",
+    "keep_found",
     "register",
     "registered",
 ]
@@ -87,7 +166,7 @@ class Policy(ABC):
     """Key of the device that names a policy of this family."""
     name: ClassVar[str] = ""
     """Name by which the policy is registered."""
-    device: Mapping[str, Any]
+    device: Table[str, Any]
     """All parameters of the device, as in ``Device.config``."""
     rng: np.random.Generator
     """Random numbers, determined by the seed of the run, the family and the name."""
@@ -678,6 +757,247 @@ class Scheduler(Policy):
         return _compiling.scheduler(cls)
 
 
+class Mapping(Policy):
+    """Finds the address of a logical unit, decides where writes go, and reclaims space (``mapping.scheme``).
+
+    It has the methods of the trait ``Mapping`` in Rust, all of which a scheme has to define. :class:`WholeMap` and
+    :class:`Unsaved` define those that most schemes do not need. A scheme *keeps* all blocks of data: it opens them with
+    ``cx.ftl.blocks.open_logical``, decides where units go in them, and has them erased. Functional mode and the
+    recovery from a power cut use the same methods.
+
+    Logical units (``lpn``), physical units (``ppn``), blocks, planes and operations (``id``) are numbers, counted from
+    0 in the device. The context ``cx`` and the ``ftl`` are valid during the call: a later use raises
+    :class:`RuntimeError`.
+    """
+
+    path = "mapping.scheme"
+
+    @abstractmethod
+    def look_up(self, cx: Context, lpn: int, what: LookUp) -> bool:
+        """Look up the map entry of a unit. Called only if the map is in flash.
+
+        Parameters
+        ----------
+        cx
+            The device.
+        lpn
+            The unit.
+        what
+            The reason. ``LookUp.Await`` has an operation wait.
+
+        Returns
+        -------
+        bool
+            True if the controller has the entry.
+        """
+
+    @abstractmethod
+    def changed(self, cx: Context, lpn: int, change: Change) -> None:
+        """Note a change of the location of a unit. A scheme with a whole map sees ``Change.Trimmed`` only."""
+
+    @abstractmethod
+    def place(self, cx: Context, id: int) -> None:
+        """Have a host write, which has all its data, wait for its address.
+
+        The scheme sets its plane (``cx.ops[id].plane``), and queues it now or later with ``cx.enqueue(id)``.
+
+        Parameters
+        ----------
+        cx
+            The device.
+        id
+            The write. Its unit is ``cx.ops[id].lpn``.
+        """
+
+    @abstractmethod
+    def target(self, ftl: Ftl, of: Program) -> Target:
+        """Return where a program would go now. Must not change anything.
+
+        Parameters
+        ----------
+        ftl
+            The FTL, which this method cannot change.
+        of
+            A write of a unit, or copies by the number of their operation.
+
+        Returns
+        -------
+        Target
+            The plane, which is fixed for a unit, and ``Place.At`` or ``Place.Unknown``.
+        """
+
+    @abstractmethod
+    def bind(self, cx: Context, id: int) -> Bound | None:
+        """Bind a program to its address, because its plane is ready for it.
+
+        A program fills ``cx.ftl.shape.units_per_program`` units. Its host writes are bound with ``cx.bind`` and linked
+        by ``cx.ops[id].next``, and its copies with ``Gather.bind_from``. Units without data have the owner ``PADDING``.
+        ``cx.ftl.note_program`` counts it.
+
+        Parameters
+        ----------
+        cx
+            The device.
+        id
+            A host write (``Kind.Write``) or copies (``Kind.MergeWrite``).
+
+        Returns
+        -------
+        Bound or None
+            The program. None if there is nothing to program.
+        """
+
+    @abstractmethod
+    def ended(self, cx: Context, end: Ended) -> bool:
+        """Continue after the end of an operation.
+
+        Parameters
+        ----------
+        cx
+            The device.
+        end
+            The operation.
+
+        Returns
+        -------
+        bool
+            False if a program has failed, and no block can take the place of its block.
+        """
+
+    @abstractmethod
+    def step(self, cx: Context, step: Step) -> None:
+        """Take a step: one that the scheme has pushed to ``cx.tasks``, or one that the device asks for."""
+
+    @abstractmethod
+    def make_room(self, cx: Context, plane: int, freed: bool) -> None:
+        """Free blocks of translation pages in a plane. Called only if the map is in flash."""
+
+    @abstractmethod
+    def can_go_on(self, ftl: Ftl, plane: int, hand: InHand) -> bool:
+        """Return True if a plane can continue with the blocks that have not failed. Called only if blocks may fail."""
+
+    @abstractmethod
+    def recover(self, found: Recovering) -> None:
+        """Take over the blocks that a recovery has found, in a new scheme. :func:`keep_found` does most of it."""
+
+    @abstractmethod
+    def save(self, out: object) -> None:
+        """Write the state to a file. Not called: states of devices with policies in Python cannot be saved."""
+
+    @abstractmethod
+    def load(self, ftl: Ftl, input: object, written: object) -> None:
+        """Read what :meth:`save` wrote. Not called."""
+
+    @abstractmethod
+    def recount(self, ftl: Ftl) -> None:
+        """Check the state against a count from scratch, for tests. An exception describes the difference."""
+
+    @abstractmethod
+    def blocks(self, ftl: Ftl) -> Iterable[KeptBlock]:
+        """Return the kept blocks of data.
+
+        Returns
+        -------
+        iterable of KeptBlock
+            Each block with the number of its units that were programmed or bound.
+        """
+
+    @abstractmethod
+    def report(self, ftl: Ftl) -> SchemeReport:
+        """Return the figures of the scheme."""
+
+
+class WholeMap:
+    """Methods of a mapping scheme whose controller has the whole map. Name it before :class:`Mapping`."""
+
+    def look_up(self, cx: Context, lpn: int, what: LookUp) -> bool:  # noqa: ARG002 (the interface)
+        """Return True: the controller has all entries."""
+        return True
+
+    def make_room(self, cx: Context, plane: int, freed: bool) -> None:
+        """Do nothing: there are no translation pages."""
+
+    def can_go_on(self, ftl: Ftl, plane: int, hand: InHand) -> bool:  # noqa: ARG002 (the interface)
+        """Return True: there are no blocks of translation pages."""
+        return True
+
+
+class Unsaved:
+    """Methods of a mapping scheme for saved states, which are not supported. Name it before :class:`Mapping`."""
+
+    def save(self, out: object) -> None:
+        """Do nothing: the method is not called."""
+
+    def load(self, ftl: Ftl, input: object, written: object) -> None:
+        """Do nothing: the method is not called."""
+
+
+def give_up(cx: Context, block: int, purpose: Purpose) -> None:
+    """Have a kept block without valid units erased, once nothing depends on it.
+
+    Parameters
+    ----------
+    cx
+        The context of a mapping scheme.
+    block
+        The block.
+    purpose
+        The reason, for observers.
+    """
+    cx.ftl.blocks.await_erase_for(block, purpose)
+    if cx.ftl.blocks.can_erase(block):
+        cx.erase(block)
+
+
+def keep_found(
+    recovery: Recovering, merge_of: Callable[[Ftl, list[FoundBlock]], FoundMerge | None]
+) -> list[FoundBlock]:
+    """Have a mapping scheme keep the blocks of a recovery.
+
+    Parameters
+    ----------
+    recovery
+        The recovery.
+    merge_of
+        Function of the FTL and the blocks, which returns a merge that must be done first, or None.
+
+    Returns
+    -------
+    list of FoundBlock
+        The blocks.
+    """
+    while merge := merge_of(recovery.ftl, recovery.found()):
+        if not recovery.merge(merge):
+            break
+    return recovery.keep()
+
+
+def check(device: Device) -> None:
+    """Check the policies in Python of a device against the laws of their families, in a test.
+
+    A mapping scheme must lose no data when it writes, trims and reads at random, with and without time, and when the
+    power is cut. Other policies must choose only what exists. All must give the same results in two runs.
+
+    Parameters
+    ----------
+    device
+        A small device, such as ``tiny`` with 16 blocks per plane, because the checks write it several times.
+
+    Raises
+    ------
+    PolicyError
+        A policy breaks a law, or raised an exception.
+
+    Examples
+    --------
+    >>> class Fewest(fg.policies.Victim):
+    ...     def choose(self, plane, blocks, clock):
+    ...         return blocks.valid.argmin()
+    >>> fg.policies.check(fg.Device("tiny", {"geometry.blocks": 16, "capacity.spare": 0.5, "gc.victim": Fewest}))
+    """
+    _floatgate.check_policies(device._handle)
+
+
 class _Forms(NamedTuple):
     """``numpy.frombuffer``, and the data types of rows, which match those in crates/py/src/policies.rs."""
 
@@ -783,10 +1103,11 @@ def _check(policy: object, name: str) -> None:
     if not (isinstance(policy, type) and issubclass(policy, Policy) and policy.path):
         raise OptionError(
             f"{policy!r} is not a policy: it must be a subclass of floatgate.policies.Victim, Trigger, Wear, "
-            "Allocation, StaticAllocation, Classifier, Eviction or Scheduler"
+            "Allocation, StaticAllocation, Classifier, Eviction, Scheduler or Mapping"
         )
     if lacks := ", ".join(sorted(policy.__abstractmethods__)):
-        raise OptionError(f"the policy {policy.__name__} lacks the method {lacks}")
+        count = "method" if len(policy.__abstractmethods__) == 1 else "methods"
+        raise OptionError(f"the policy {policy.__name__} lacks the {count} {lacks}")
     if not isinstance(name, str) or not name:
         raise OptionError(f"the name of a policy must be a text, not {name!r}")
     if name in (*_floatgate.policy_names(policy.path), "external"):
@@ -844,14 +1165,14 @@ def _of(path: str, called: object) -> type[Policy] | None:
     return _REGISTERED.get((path, called)) if isinstance(called, str) else None
 
 
-def _resolve(options: Mapping[Any, Any]) -> tuple[dict[Any, Any], dict[str, type[Policy]]]:
+def _resolve(options: Table[Any, Any]) -> tuple[dict[Any, Any], dict[str, type[Policy]]]:
     """Convert policies in Python to the syntax of device files. Return the options and the policies."""
     plain: dict[Any, Any] = {}
     found: dict[str, type[Policy]] = {}
     for path, value in options.items():
         called: Any = value
-        given: Mapping[str, Any] = {}
-        if isinstance(value, Mapping) and len(value) == 1:
+        given: Table[str, Any] = {}
+        if isinstance(value, Table) and len(value) == 1:
             ((called, given),) = value.items()
         policy = _of(path, called)
         if policy is None:
@@ -868,7 +1189,7 @@ def _resolve(options: Mapping[Any, Any]) -> tuple[dict[Any, Any], dict[str, type
     return plain, found
 
 
-def _check_options(policy: type[Policy], options: Mapping[str, Any]) -> None:
+def _check_options(policy: type[Policy], options: Table[str, Any]) -> None:
     takes = inspect.signature(policy)
     try:
         takes.bind(**options)
@@ -876,11 +1197,11 @@ def _check_options(policy: type[Policy], options: Mapping[str, Any]) -> None:
         raise ConfigError(f"the policy `{policy.name}` takes the options {takes}: {error}") from error
 
 
-def _bound(options: Mapping[str, Any]) -> dict[str, Any]:
+def _bound(options: Table[str, Any]) -> dict[str, Any]:
     """Replace names of policies by their classes, for another process, where they are not registered."""
 
     def bind(path: str, value: Any) -> Any:  # noqa: ANN401 (a figure of the device)
-        if isinstance(value, Mapping) and len(value) == 1:
+        if isinstance(value, Table) and len(value) == 1:
             ((called, given),) = value.items()
             return {policy: given} if (policy := _of(path, called)) else value
         return _of(path, value) or value
@@ -888,7 +1209,7 @@ def _bound(options: Mapping[str, Any]) -> dict[str, Any]:
     return {path: bind(path, value) for path, value in options.items()}
 
 
-def _find(path: str, name: str, source: str, known: Mapping[str, type[Policy]]) -> type[Policy]:
+def _find(path: str, name: str, source: str, known: Table[str, type[Policy]]) -> type[Policy]:
     """Return the policy that a device names, or raise an error if it is not registered or has changed."""
     policy = known.get(path)
     if policy is None or policy.name != name:
@@ -907,7 +1228,7 @@ def _find(path: str, name: str, source: str, known: Mapping[str, type[Policy]]) 
     return policy
 
 
-def _maker(policy: type[Policy], config: Mapping[str, Any]) -> Callable[[str, int], object]:
+def _maker(policy: type[Policy], config: Table[str, Any]) -> Callable[[str, int], object]:
     """Return a factory of the policy for a device. It takes the options as JSON, and the seed."""
 
     def make(options: str, seed: int) -> Policy:

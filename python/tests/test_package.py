@@ -134,7 +134,7 @@ def blocks(text):
     return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/policies.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/policies.md", "docs/own-scheme.md"])
 def test_code_of_the_pages_runs(page, root, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(root / "examples")

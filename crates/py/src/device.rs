@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use floatgate_core::cache::eviction::EvictionConfig;
 use floatgate_core::config::{BUILTINS, DeviceConfig as Config, ExternalConfig};
+use floatgate_core::contract;
 use floatgate_core::external::Externals;
 use floatgate_core::ftl::allocation::AllocationConfig;
 use floatgate_core::ftl::gc::trigger::TriggerConfig;
@@ -17,7 +19,7 @@ use floatgate_core::scheduler::SchedulerConfig;
 use floatgate_run::device::{DeviceSpec, LoadedDevice};
 use pyo3::prelude::*;
 
-use crate::errors::{config_error, exception};
+use crate::errors::{config_error, exception, text_of};
 use crate::makers::makers;
 use crate::policies::Policies;
 
@@ -165,6 +167,14 @@ pub fn policy_names(path: &str) -> Vec<&'static str> {
     let offers = makers().offers().into_iter();
     let offered = offers.filter(|offer| offer.path() == path).map(|offer| offer.name());
     own.iter().copied().chain(offered).collect()
+}
+
+/// Checks the policies in Python of a device against the laws of their families.
+#[pyfunction]
+pub fn check_policies(py: Python<'_>, device: &DeviceConfig) -> PyResult<()> {
+    let chosen = &device.chosen;
+    let checked = catch_unwind(AssertUnwindSafe(|| contract::policies(&chosen.config, &chosen.spec.makers)));
+    checked.map_err(|panic| exception(py, "PolicyError", &text_of(panic.as_ref())))
 }
 
 /// Returns the names of the built-in devices.

@@ -106,7 +106,7 @@ pub fn enter_as<T: Send>(
 }
 
 /// Returns the message of a panic.
-fn text_of(panic: &(dyn Any + Send)) -> String {
+pub fn text_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("panic").to_owned()
 }

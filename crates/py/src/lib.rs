@@ -27,9 +27,11 @@ pub fn fill(module: &Bound<'_, PyModule>, makers: Externals) -> PyResult<()> {
     module.add_class::<policies::Column>()?;
     module.add_class::<policies::Units>()?;
     module.add_class::<simulator::Simulator>()?;
+    policies::scheme::fill(module)?;
     for function in [
         wrap_pyfunction!(device::builtin_names, module)?,
         wrap_pyfunction!(device::policy_names, module)?,
+        wrap_pyfunction!(device::check_policies, module)?,
         wrap_pyfunction!(errors::provoke_panic, module)?,
         wrap_pyfunction!(result::check_result, module)?,
         wrap_pyfunction!(result::check_summary, module)?,

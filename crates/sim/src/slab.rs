@@ -31,6 +31,11 @@ impl<I: Id, T: Copy> Slab<I, T> {
         self.len() == 0
     }
 
+    /// Returns `true` if an entry has, or has had, this number.
+    pub fn has_had(&self, id: I) -> bool {
+        (id.number() as usize) < self.entries.len()
+    }
+
     /// Adds an entry. Returns its number.
     #[inline]
     pub fn insert(&mut self, entry: T) -> I {

@@ -1,9 +1,11 @@
 """The policies of this example, from Python."""
 
+import json
 import tempfile
 import unittest
 from pathlib import Path
 
+import append
 import floatgate as fg
 from floatgate import _floatgate
 
@@ -43,6 +45,19 @@ class Policies(unittest.TestCase):
             result = fg.run(device, JOB, precondition="fill").summary
             self.assertEqual(result.requests.all.count, 4000)
             self.assertGreater(result.write_amplification, 1)
+
+    def test_the_scheme_in_python_gives_the_same_results(self):
+        shapes = {}, {"geometry.page_size": "16KiB"}, {"geometry.page_size": "2KiB", "geometry.mapping_unit": "4KiB"}
+        for shape in shapes:
+            results = []
+            for scheme in ("append", append.AppendLog):
+                device = fg.Device("tiny", {**APPEND, "capacity.spare": 0.4, **shape, "mapping.scheme": scheme})
+                result = json.loads(fg.run(device, JOB, precondition="fill").summary.to_json())
+                for key in ("config", "config_digest", "device", "changes", "arguments", "run"):
+                    result.pop(key)
+                results.append(result)
+            self.assertEqual(*results)
+            self.assertGreater(results[0]["write_amplification"], 1)
 
     def test_errors_suggest_them(self):
         with self.assertRaisesRegex(fg.ConfigError, "did you mean `deadline`"):

@@ -1,5 +1,4 @@
-//! Compiled policies: functions with the C calling convention, by their address. Contains the only unsafe code of the
-//! bindings.
+//! Compiled policies: functions with the C calling convention, by their address.
 //!
 //! The functions come from numba or another compiler. `docs/policies.md` has their signatures, which
 //! `floatgate.policies` checks before it passes an address. They are called without Python's lock.

@@ -3,12 +3,13 @@
 //! Policies that are called often read columns of the simulator without a copy (`columns`): victim policies,
 //! allocations and schedulers. Their arrays are created once and are valid during a call. If the function is compiled,
 //! it is called by its address (`compiled`). For the other policies, the data are copied to `bytes`, which the package
-//! views as NumPy arrays. No policy can modify an array.
+//! views as NumPy arrays. No policy can modify an array. A mapping scheme gets the device itself (`scheme`).
 
 mod call;
 mod columns;
 mod compiled;
 mod queue;
+pub mod scheme;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -21,6 +22,7 @@ use floatgate_core::ftl::allocation::{AllocationPolicy, Order, PlaneSet};
 use floatgate_core::ftl::gc::trigger::TriggerPolicy;
 use floatgate_core::ftl::gc::victim::{Index, VictimPolicy};
 use floatgate_core::ftl::gc::wear::{Needs, WearPolicy};
+use floatgate_core::ftl::mapping::external::ExternalMapping;
 use floatgate_core::ftl::space::{BlockView, Candidates, Columns, RegionView};
 use floatgate_core::ftl::temperature::TemperaturePolicy;
 use floatgate_core::ftl::temperature::written::Written;
@@ -63,13 +65,10 @@ impl Policies {
 }
 
 impl Provider for Policies {
-    /// Builds a policy in Python. A mapping scheme moves data, and cannot be written in Python.
+    /// Builds a policy in Python.
     fn build(&self, wanted: Wanted) -> Result<Built, Cause> {
         if let Some(other) = self.other(wanted) {
             return other.build(wanted);
-        }
-        if wanted.path == "mapping.scheme" {
-            return Err(wanted.unknown());
         }
         python(|py| {
             let policy = self.make(py, wanted)?;
@@ -86,6 +85,7 @@ impl Provider for Policies {
                     let called = Called::new(py, policy, "_classify")?;
                     Built::new::<dyn TemperaturePolicy>(Classifier { called, classes })
                 }
+                "mapping.scheme" => Built::new::<dyn ExternalMapping>(scheme::Provided::new(py, policy)?),
                 "buffer.eviction" => {
                     Built::new::<dyn EvictionPolicy>(Eviction::new(py, policy, wanted.device.buffer_units())?)
                 }

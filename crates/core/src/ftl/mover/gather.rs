@@ -55,6 +55,11 @@ impl Gather {
         self.reads == 0
     }
 
+    /// Returns `true` while reads have not ended.
+    pub fn is_reading(&self) -> bool {
+        self.reads > 0
+    }
+
     /// Ends a read. Returns `true` if it was the last one.
     pub fn read_ended(&mut self) -> bool {
         self.reads -= 1;
