@@ -13,7 +13,7 @@ use floatgate_core::ftl::mapping::MappingConfig;
 use floatgate_core::ftl::space::{Role, Space};
 use floatgate_core::ftl::temperature::TemperatureConfig;
 use floatgate_core::scheduler::SchedulerConfig;
-use floatgate_core::sim::id::PlaneId;
+use floatgate_core::sim::id::{BlockId, PlaneId};
 
 /// Returns a device of 3 channels, 2 chips, 5 dies and 4 planes. No two are equal, so a mistaken level is noticed.
 fn uneven() -> DeviceConfig {
@@ -57,10 +57,17 @@ fn mapping_schemes_lose_no_data() {
 #[test]
 fn victims_are_candidates_of_the_plane_and_taken_once() {
     assert_eq!(VictimConfig::all().len(), VictimConfig::NAMES.len());
+    let small = ["geometry.blocks=16", "capacity={spare=0.5}"];
     for victim in VictimConfig::all() {
-        let mut device = device_config(&["geometry.blocks=16", "capacity={spare=0.5}"]);
+        let mut device = device_config(&small);
         device.gc.victim = victim;
         contract::victim(&device, &Default::default());
+    }
+    for policy in ["greedy", "cost-benefit", "d-choices"] {
+        for tie in ["oldest", "newest", "index", "fewest-erases"] {
+            let tie = format!("gc.victim.{policy}.tie={tie}");
+            contract::victim(&device_config(&[&small[..], &[&tie]].concat()), &Default::default());
+        }
     }
 }
 
@@ -82,6 +89,41 @@ fn victims_follow_the_rule_of_each_policy() {
     assert_eq!(choose("cost-benefit"), [1, 0, 2], "at equal age, the cheapest first");
     assert_eq!(BTreeSet::from_iter(choose("random")), BTreeSet::from([0, 1, 2]));
     assert_eq!(choose("d-choices").len(), 3);
+}
+
+/// Blocks 1, 5, 12 and 0 lose their only valid unit in this order. Blocks 0 and 1 were erased once before.
+#[test]
+fn ties_of_victims_follow_their_option() {
+    let order = |victim: &str| {
+        let victim = format!("gc.victim={victim}");
+        let device = device_config(&["geometry.blocks=16", "capacity={spare=0.5}", &victim]);
+        let mut space = Space::new(&device, 1, false, &Default::default()).expect("defaults are valid");
+        let region = space.region(PlaneId(0), Role::Data);
+        for _ in 0..2 {
+            close(&mut space, PlaneId(0), 0);
+            let erased = space.take_victim(region, 0).expect("a block without valid units");
+            space.await_erase(erased);
+            space.erased(erased);
+        }
+        (0..16).for_each(|_| _ = close(&mut space, PlaneId(0), 1));
+        for block in [1, 5, 12, 0].map(BlockId) {
+            space.clock += 1;
+            space.invalidate(space.first_unit(block));
+        }
+        [(); 4].map(|()| space.take_victim(region, 0).expect("blocks without valid units").0)
+    };
+    for (tie, blocks) in [
+        ("oldest", [1, 5, 12, 0]),
+        ("newest", [0, 12, 5, 1]),
+        ("index", [12, 5, 1, 0]),
+        ("fewest-erases", [5, 12, 1, 0]),
+    ] {
+        // 1,000 draws of 16 blocks miss one of them with a probability of 1e-28.
+        for policy in ["greedy = {", "cost-benefit = {", "d-choices = { d = 1000,"] {
+            assert_eq!(order(&format!("{{ {policy} tie = \"{tie}\" }} }}")), blocks, "{policy} {tie}");
+        }
+    }
+    assert_eq!([order("greedy"), order("cost-benefit")], [[1, 5, 12, 0]; 2]);
 }
 
 /// Kawaguchi et al. 1995: age * (1 - u) / 2u. A block with 32 of 64 units valid that is 100 writes old has a value of

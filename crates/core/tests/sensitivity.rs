@@ -57,6 +57,8 @@ const MIDDLE: &str =
 const HINTS: &str = "rw=randwrite norandommap=1 bs=4k iodepth=4 number_ios=6000 size=4m write_hint=short; \
                      rw=randwrite norandommap=1 bs=4k iodepth=4 number_ios=3000";
 const TRIMS: &str = "rw=randtrim norandommap=1 bs=4k iodepth=4 number_ios=2000";
+/// Trims that leave several blocks of a plane without valid units, each with a write of the same addresses.
+const HOLES: &str = "rw=randtrimwrite norandommap=1 bs=4m number_ios=60";
 const STREAM: &str = "rw=write bs=32k iodepth=4 number_ios=200";
 
 /// An option, overrides that let it have an effect, the workload, and values that all give different results.
@@ -282,7 +284,10 @@ const CASES: &[Case] = &[
     ("gc.wear.agrawal.cold_life", &ENDURANCE, SKEWED, &["0.5", "1.1"]),
     ("gc.wear.agrawal.cold_age", &ENDURANCE, SKEWED, &["0.1", "1.5"]),
     ("gc.wear.agrawal.cold_valid", &ENDURANCE, SKEWED, &["0.0", "1.0"]),
+    ("gc.victim.greedy.tie", &[], WRITES, ALL),
     ("gc.victim.d-choices.d", &[], WRITES, &["2", "5"]),
+    ("gc.victim.d-choices.tie", &[], WRITES, &["-", "oldest", "newest", "index", "fewest-erases"]),
+    ("gc.victim.cost-benefit.tie", &[], HOLES, ALL),
     ("gc.frontiers", &[], WRITES, ALL),
     ("gc.scope", &["allocation=dynamic"], WRITES, ALL),
     ("gc.destination", &["allocation=dynamic"], WRITES, ALL),

@@ -31,6 +31,7 @@ fn load(config: &DeviceConfig, options: &Options, bytes: &[u8]) -> Result<Device
 const DEVICES: &[&[&str]] = &[
     &[],
     &["gc.victim=fifo", "allocation=dynamic", "bus.way_switch=300ns", "bus.channel_switch=700ns"],
+    &["gc.victim.greedy.tie=index"],
     &["gc.victim=random", "geometry.mapping_unit=2KiB", "gc.frontiers=single"],
     &[
         "gc.victim=cost-benefit",
@@ -38,7 +39,7 @@ const DEVICES: &[&[&str]] = &[
         "geometry.planes=2",
     ],
     &[
-        "gc.victim={ d-choices = { d = 3 } }",
+        "gc.victim={ d-choices = { d = 3, tie = \"newest\" } }",
         "geometry.pages_per_program=4",
         "mapping.block_summary={ last_page = \"528B\" }",
         "capacity.spare=0.8",

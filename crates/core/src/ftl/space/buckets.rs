@@ -92,15 +92,18 @@ impl Buckets {
 
     /// Returns the blocks of a plane by their valid units.
     pub(super) fn of(&self, plane: PlaneId) -> impl Iterator<Item = BlockId> {
-        (0..=self.units).flat_map(move |valid| {
-            let head = self.head(plane, valid) as u32;
-            let mut node = self.nodes[head as usize].next;
-            std::iter::from_fn(move || {
-                let block = BlockId(node);
-                (node != head).then(|| {
-                    node = self.nodes[block.index()].next;
-                    block
-                })
+        (0..=self.units).flat_map(move |valid| self.all_with(plane, valid))
+    }
+
+    /// Returns the blocks that have exactly `valid` units, in the order of the list.
+    pub(super) fn all_with(&self, plane: PlaneId, valid: u32) -> impl Iterator<Item = BlockId> {
+        let head = self.head(plane, valid) as u32;
+        let mut node = self.nodes[head as usize].next;
+        std::iter::from_fn(move || {
+            let block = BlockId(node);
+            (node != head).then(|| {
+                node = self.nodes[block.index()].next;
+                block
             })
         })
     }

@@ -155,6 +155,13 @@ impl ClosedBlocks {
         buckets.oldest_with(self.of_group(plane), valid)
     }
 
+    /// Returns the blocks that have exactly `valid` units, from the oldest to the newest; only for [`Index::Buckets`].
+    pub(super) fn all_with(&self, plane: PlaneId, valid: u32) -> impl Iterator<Item = BlockId> {
+        let plane = self.of_group(plane);
+        let buckets = if let Order::Buckets(buckets) = &self.order { Some(buckets) } else { None };
+        buckets.into_iter().flat_map(move |buckets| buckets.all_with(plane, valid))
+    }
+
     /// Returns the first block of a plane in the order of the index, which for columns is that of valid units. Not for
     /// [`Index::Array`]. With [`Index::Buckets`], only a block with an invalid unit.
     pub(super) fn first(&self, plane: PlaneId) -> Option<BlockId> {

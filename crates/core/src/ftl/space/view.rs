@@ -151,6 +151,13 @@ impl<'a> RegionView<'a> {
         self.closed?.oldest_with(self.plane(), valid)
     }
 
+    /// Returns the closed blocks that have exactly `valid` units, from the oldest to the newest; only with
+    /// [`Index::Buckets`](crate::ftl::gc::victim::Index::Buckets).
+    pub fn all_with(&self, valid: u32) -> impl Iterator<Item = BlockId> + use<'a> {
+        let plane = self.plane();
+        self.closed.into_iter().flat_map(move |closed| closed.all_with(plane, valid))
+    }
+
     /// Returns the block that was closed first; only with [`Index::Closing`](crate::ftl::gc::victim::Index::Closing).
     pub fn first_closed(&self) -> Option<BlockId> {
         self.closed?.first(self.plane())

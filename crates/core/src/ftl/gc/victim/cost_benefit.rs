@@ -1,15 +1,18 @@
 //! Cost-benefit victims: the space that a block frees, times its age, divided by the cost of moving its units.
 
-use super::{Index, VictimPolicy};
+use super::{Index, Tie, VictimPolicy};
 use crate::config::DeviceConfig;
 use crate::ftl::space::RegionView;
 use crate::policy::Policy;
 use crate::sim::id::BlockId;
 
-/// Cost-benefit has no options.
+/// Options of cost-benefit.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CostBenefitConfig {}
+#[serde(deny_unknown_fields, default)]
+pub struct CostBenefitConfig {
+    /// Choice among blocks without valid units, which cost nothing.
+    pub tie: Tie,
+}
 
 /// Takes the block with the highest age * (1 - u) / 2u (Kawaguchi, Nishioka and Motoda, "A flash-memory based file
 /// system", USENIX 1995). u is the share of valid units. The age is the number of host writes since a unit of the block
@@ -19,12 +22,14 @@ pub struct CostBenefitConfig {}
 /// Each list of [`Index::Buckets`] is ordered by age, because a block enters it at its last change. So only the heads
 /// compete, at most one for each number of valid units.
 #[derive(Clone, Debug)]
-pub struct CostBenefit;
+pub struct CostBenefit {
+    tie: Tie,
+}
 
 impl Policy for CostBenefit {
     type Config = CostBenefitConfig;
-    fn new(_: &CostBenefitConfig, _: &DeviceConfig, _: u64) -> Result<Self, String> {
-        Ok(CostBenefit)
+    fn new(options: &CostBenefitConfig, _: &DeviceConfig, _: u64) -> Result<Self, String> {
+        Ok(CostBenefit { tie: options.tie })
     }
 }
 
@@ -44,16 +49,17 @@ impl VictimPolicy for CostBenefit {
     }
 
     fn choose(&mut self, view: &RegionView) -> Option<BlockId> {
+        let fewest = view.fewest_valid()?;
+        if fewest == 0 {
+            return self.tie.choose(view, view.all_with(0));
+        }
         let mut best: Option<((u64, u32, u32), BlockId)> = None;
-        for valid in view.fewest_valid()?..view.units() {
+        for valid in fewest..view.units() {
             let Some(block) = view.oldest_with(valid) else { continue };
             let age = view.clock() - view.age(block).changed + 1;
             let benefit = (age, view.units() - valid, 2 * valid);
             if best.is_none_or(|(b, _)| over(benefit, b)) {
                 best = Some((benefit, block));
-            }
-            if valid == 0 {
-                break; // This block costs nothing, so no other is better.
             }
         }
         best.map(|(_, block)| block)

@@ -2,6 +2,7 @@
 
 pub mod external;
 mod index;
+mod tie;
 
 use crate::external::Cause;
 use crate::ftl::space::RegionView;
@@ -9,6 +10,7 @@ use crate::policy_family;
 use crate::sim::id::BlockId;
 use crate::state::{Reader, StateError, Writer};
 pub use index::Index;
+pub use tie::Tie;
 
 /// Chooses victims among the closed blocks of a region.
 pub trait VictimPolicy {
@@ -50,7 +52,7 @@ pub trait VictimPolicy {
 policy_family! {
     /// Choice of the block that garbage collection reclaims.
     Victim / VictimConfig: dyn VictimPolicy, or external {
-        /// The block with the fewest valid units; of several, the one that has had this number longest.
+        /// The block with the fewest valid units; of several, by default the one that has had this number longest.
         greedy::Greedy = "greedy",
         /// The block that was closed first.
         fifo::Fifo = "fifo",
