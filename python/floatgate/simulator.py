@@ -32,7 +32,7 @@ class State:
     """
 
     #: Names of the values in `block_state`.
-    BLOCK_STATES = ("free", "open", "closed", "victim", "awaiting_erase", "logical", "failed", "bad")
+    BLOCK_STATES = ("free", "open", "closed", "victim", "awaiting_erase", "logical", "failed", "bad", "worn_out")
     #: Names of the values in `unit_state`. An invalid unit was overwritten, trimmed, or left without data.
     UNIT_STATES = ("free", "valid", "invalid")
 

@@ -287,6 +287,27 @@ fn failed_translation_blocks_find_pages_for_their_evacuation() {
     assert!(failed > 300, "{failed} programs failed");
 }
 
+/// A block that has had all of its erases is filled once more and stays, with `exclude`. No erase fails.
+#[test]
+fn a_worn_out_block_can_stay_with_its_data() {
+    for (endurance, stands) in [("1", 1), ("3", 3)] {
+        let endurance = format!("nand.endurance={endurance}");
+        let mut device = device(&SMALL, &[&endurance, "faults.wear_out=exclude"]);
+        let lpns: Vec<u64> = (0..400).map(|index| index % 3).collect();
+        let done = serve(&mut device, Operation::Write, &lpns);
+        drain(&mut device);
+        assert_eq!(done.last().map(|done| done.status), Some(Status::ReadOnly));
+        let (blocks, counters) = (device.ftl().blocks.all(), &device.ftl().counters);
+        assert!(blocks.iter().all(|block| block.erases <= stands));
+        let worn = || blocks.iter().filter(|block| block.state == BlockState::WornOut);
+        assert!(worn().count() > 3 && worn().all(|block| block.erases == stands), "{}", worn().count());
+        let counted = (counters.faults.erases_failed, counters.faults.blocks_grown_bad);
+        assert_eq!(counted, (0, worn().count() as u64));
+        assert!(serve(&mut device, Operation::Read, &[0, 1, 2]).iter().all(|done| done.status == Status::Ok));
+        device.check_invariants().unwrap();
+    }
+}
+
 #[test]
 fn a_block_fails_after_the_erases_of_its_endurance() {
     for (endurance, stands) in [("1", 1), ("3", 3)] {

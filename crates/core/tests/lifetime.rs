@@ -142,6 +142,32 @@ fn blocks_beyond_their_endurance_can_be_counted() {
     assert_eq!((lived.expired, lived.counters.faults.blocks_grown_bad), (beyond, 0));
 }
 
+/// A block endures 50 erases, is filled once more, and stays. No data of the host are lost, and
+/// sequential writes use all erases but those of the blocks that are not worn out yet.
+#[test]
+fn worn_out_blocks_can_be_excluded() {
+    let mut device = device(&["faults.wear_out=exclude"]);
+    let lived = life(&mut device, SEQUENTIAL, "worn-out");
+    let blocks = device.ftl().blocks.all();
+    let excluded: Vec<_> = blocks.iter().filter(|block| block.state == BlockState::WornOut).collect();
+    assert!(excluded.iter().all(|block| block.erases == 50 && !block.failed));
+    assert!(blocks.iter().all(|block| block.erases <= 50), "no block is erased beyond its endurance");
+    let count = excluded.len() as u64;
+    assert_eq!((lived.expired, lived.counters.faults.blocks_grown_bad), (count, count));
+    assert_eq!(lived.counters.faults.erases_failed, 0);
+    // The rule for accepting devices: (B - soft - f)(D - U + 1) >= L + 1, with f = 2, U = 1 and D = 16.
+    let units = device.ftl().map.len();
+    let needed = (units / 4 + 1).div_ceil(16) + 3 + 2;
+    let good =
+        |plane: u32| blocks[64 * plane as usize..][..64].iter().filter(|b| b.state != BlockState::WornOut).count();
+    let fewest = (0..4).map(good).min().unwrap_or(0);
+    assert_eq!(fewest as u32, needed - 1, "the first block too many ends the life");
+    assert!((0..units).all(|lpn| device.ftl().ppn_in_flash(Lpn(lpn)).is_some()), "a unit is lost");
+    // An excluded block keeps valid units, while other blocks take turns.
+    let first = life(&mut self::device(&["faults.wear_out=exclude"]), RANDOM, "first-expiry");
+    assert_eq!((first.expired, first.counters.faults.blocks_grown_bad), (1, 1));
+}
+
 #[test]
 fn endurances_are_drawn_around_their_mean() {
     let limits = |shape: &str| {

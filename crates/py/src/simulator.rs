@@ -350,6 +350,7 @@ impl Simulator {
             BlockState::Logical => 5,
             BlockState::Failed => 6,
             BlockState::Bad => 7,
+            BlockState::WornOut => 8,
         };
         let ids = || (0..blocks.len() as u32).map(BlockId);
         table(
@@ -431,7 +432,7 @@ fn units(ftl: &Ftl) -> (Vec<u8>, Vec<i64>) {
             BlockState::Free | BlockState::Bad => 0,
             BlockState::Logical => current[index],
             BlockState::Open => blocks.frontier_in(id).map_or(units, |at| units - blocks.room(at)),
-            BlockState::Closed | BlockState::Victim | BlockState::AwaitingErase | BlockState::Failed => units,
+            _ => units,
         };
         for place in first..first + written {
             states[place as usize] = if blocks.is_valid(Ppn(place)) { 1 } else { 2 };

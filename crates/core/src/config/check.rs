@@ -507,6 +507,14 @@ impl Check<'_> {
             let what = "blocks of this device endure any number of erases; give nand.endurance, for example 3000";
             self.refuse("faults.wear_out", "given", what);
         }
+        if faults.wear_out == WearOut::Exclude && (device.merges_blocks() || device.map_blocks() > 0) {
+            let what = "the scheme has blocks of its own, which it must erase: choose mapping.scheme = \"page\"";
+            self.refuse("faults.wear_out", "exclude", what);
+        }
+        if faults.wear_out == WearOut::Exclude && device.slc_cache.is_some() {
+            let what = "blocks of the SLC cache have fixed addresses and must be erased: remove slc_cache";
+            self.refuse("faults.wear_out", "exclude", what);
+        }
         for place in &faults.inject {
             if let Some((name, count)) = device.lacks(place) {
                 let what = format!("does not exist: there are {count} {name}, numbered from 0");

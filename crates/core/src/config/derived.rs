@@ -7,7 +7,7 @@ use super::checkpoint::Parts;
 use super::units::Duration;
 use super::{
     BlockSummary, BufferConfig, BusProtocol, Capacity, Concurrency, DeviceConfig, Direction, ExternalConfig,
-    InjectedFault, WritePolicy,
+    InjectedFault, WearOut, WritePolicy,
 };
 use crate::cache::eviction::EvictionConfig;
 use crate::ftl::allocation::AllocationConfig;
@@ -327,6 +327,12 @@ impl DeviceConfig {
     /// Returns the number of erases that a block endures; 0 if unknown.
     pub fn endurance(&self) -> u32 {
         self.nand.endurance.unwrap_or(self.nand.cell.usual_endurance())
+    }
+
+    /// Returns the number of erases after which a block that is closed is never collected again, if there is one.
+    pub fn excluded_after(&self) -> Option<u32> {
+        let excludes = self.faults.as_ref().is_some_and(|faults| faults.wear_out == WearOut::Exclude);
+        excludes.then(|| self.endurance())
     }
 
     /// Returns the time of a data cycle of an SDR bus, whose protocol has `cycle`.

@@ -57,6 +57,9 @@ pub enum WearOut {
     Limit,
     /// Blocks beyond `nand.endurance` erases are counted, and are still used.
     Count,
+    /// After the last erase, the block is filled once more and never collected again: it keeps its data, and its
+    /// invalid units are lost (DiskSim's SSD extension). Requires page mapping without an SLC cache.
+    Exclude,
     /// Like `limit`, with an endurance of each block from a Weibull distribution with the mean `nand.endurance`.
     Weibull {
         /// Shape of the distribution, from 0.5 to 100; blocks differ less with a higher shape.

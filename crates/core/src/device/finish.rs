@@ -341,8 +341,10 @@ impl Device {
         if self.ftl.blocks.block(block).state == BlockState::Logical {
             return; // The scheme keeps the block.
         }
-        self.ftl.blocks.close(block);
         let plane = self.ftl.blocks.plane_of(block);
+        if self.ftl.close(block) {
+            self.tasks.push(Task::CheckSpare(plane));
+        }
         self.jobs.collect_together(&mut self.ftl, &mut self.tasks, plane);
         self.collect_data_and_map(plane);
     }

@@ -121,6 +121,7 @@ impl Device {
             Task::ReleaseUrgent => self.release_urgent(),
             Task::EndRead(id) => self.end_read(id),
             Task::Grant(channel) => dispatch::grant(self, channel),
+            Task::CheckSpare(plane) => self.check_spare(plane),
             Task::Finish(id) => self.finish_merged(id),
             Task::FinishWrites(ppn, id) => self.finish_writes_of(ppn, id),
             Task::Translate(arrived, open) => self.translate_rest(arrived, open),

@@ -90,7 +90,7 @@ impl Layout {
     pub fn has_account(&self, ftl: &Ftl, filled: &Filled, block: BlockId) -> bool {
         let state = ftl.blocks.block(block).state;
         let is_closed = match state {
-            BlockState::Closed => true,
+            BlockState::Closed | BlockState::WornOut => true,
             BlockState::Logical => self.takes_open || filled.has(block),
             state => self.takes_open && state == BlockState::Open,
         };

@@ -401,6 +401,20 @@ impl Ftl {
         }
     }
 
+    /// Closes a block in a run or a lifetime. Returns `true` if the block is worn out and never collected again.
+    #[inline]
+    pub fn close(&mut self, block: BlockId) -> bool {
+        let is_worn_out = self.blocks.close_or_exclude(block);
+        if is_worn_out {
+            self.counters.faults.blocks_grown_bad += 1;
+            if let Some(life) = &mut self.life {
+                life.expired += 1;
+                life.first_expiry.get_or_insert(self.counters.host_units);
+            }
+        }
+        is_worn_out
+    }
+
     /// Starts a lifetime: from now on, erases of functional mode fail as those of timed mode do.
     pub fn start_life(&mut self) {
         self.life = Some(Life::default());

@@ -58,7 +58,7 @@ impl Endurance {
     fn new(device: &DeviceConfig, wear_out: WearOut, seed: u64) -> Endurance {
         match (wear_out, device.endurance()) {
             (_, 0) => Endurance::Unlimited,
-            (WearOut::Limit | WearOut::Count, endurance) => Endurance::Same(endurance),
+            (WearOut::Limit | WearOut::Count | WearOut::Exclude, endurance) => Endurance::Same(endurance),
             (WearOut::Weibull { shape }, endurance) => {
                 let mut rng = Rng::new(seed, "faults-endurance");
                 // The mean of the distribution is scale * gamma(1 + 1 / shape).
@@ -90,7 +90,7 @@ pub struct Faults {
     pub(super) injected: Vec<InjectedFault>,
     /// Erases that blocks endure.
     pub(super) endurance: Endurance,
-    /// True if blocks beyond their endurance are still used.
+    /// True if erases of blocks beyond their endurance do not fail.
     pub(super) only_counts: bool,
     /// Uncorrectable units, by physical address.
     pub(super) lost: BTreeSet<u32>,
@@ -141,7 +141,7 @@ impl Faults {
             configured: config.inject.iter().map(|&fault| (fault, true)).collect(),
             injected: Vec::new(),
             endurance: Endurance::new(device, config.wear_out, seed),
-            only_counts: config.wear_out == WearOut::Count,
+            only_counts: matches!(config.wear_out, WearOut::Count | WearOut::Exclude),
             lost: BTreeSet::new(),
             waiting: Vec::new(),
             owed: vec![0; device.total_planes() as usize],

@@ -749,7 +749,11 @@ impl Ftl {
         if self.shape.summary {
             self.note_summary(self.blocks.block(block).role);
         }
-        self.blocks.close(block);
+        if self.life.is_none() {
+            self.blocks.close(block);
+        } else if self.close(block) && !self.has_spare() {
+            self.end_life();
+        }
         if self.blocks.takes_host(at) {
             let plane = self.blocks.plane_of(block);
             self.refresh_ready(plane);

@@ -78,6 +78,8 @@ pub enum Task {
     CollectMap(PlaneId),
     /// Grant a channel to the execution units that wait for it, until one of them occupies it.
     Grant(ChannelId),
+    /// Make the device read-only if it cannot do without the worn-out blocks of a plane.
+    CheckSpare(PlaneId),
     /// Complete the operation of the next plane of a multi-plane command.
     Finish(TransactionId),
     /// Complete the next write of the program command at this physical address, or the command itself.

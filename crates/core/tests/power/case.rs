@@ -109,6 +109,20 @@ impl Case {
         case
     }
 
+    /// Draws devices until one is accepted whose worn-out blocks keep their data.
+    pub fn worn(seed: u64) -> Case {
+        let rng = &mut Rng::new(seed, "power/worn");
+        let drawn = |_| {
+            let mut case = Case::draw(seed, rng);
+            case.overrides.retain(|text| !text.starts_with("mapping.scheme=") && !text.starts_with("nand.endurance="));
+            case.overrides.push("faults.wear_out=exclude".to_owned());
+            case.overrides.push(format!("nand.endurance={}", 2 + rng.below(8)));
+            case
+        };
+        let accepted = |case: &Case| from_toml(BASE, "test.toml", &case.overrides).is_ok();
+        (0..1000).map(drawn).find(accepted).expect("some are accepted")
+    }
+
     /// Draws devices until one is accepted whose mapping scheme merges blocks.
     pub fn merging(seed: u64) -> Case {
         Case::merging_with(&mut Rng::new(seed, "power/merging"), seed, |_, _| {})

@@ -136,6 +136,12 @@ fn caches_outlive_power_cuts() {
     cut_for(wanted() / 4, Case::cached, None);
 }
 
+/// A worn-out block that is never collected again keeps its data, and is found as such.
+#[test]
+fn worn_out_blocks_outlive_power_cuts() {
+    cut_for(wanted() / 5, Case::worn, None);
+}
+
 /// Recovery chooses the active blocks again.
 #[test]
 fn few_active_blocks_outlive_power_cuts() {

@@ -70,7 +70,7 @@ fn kind_of(block: &Block, of_scheme: u8) -> u8 {
     match block.state {
         BlockState::Free => 0,
         BlockState::AwaitingErase => 1,
-        BlockState::Failed | BlockState::Bad => 3,
+        BlockState::Failed | BlockState::Bad | BlockState::WornOut => 3,
         _ if of_scheme > 0 => of_scheme + 3,
         _ => 2,
     }
@@ -167,7 +167,7 @@ impl Painter {
                 BlockState::Open | BlockState::Logical => 1,
                 BlockState::Victim if block.moved_for == CopyCause::Wear => 2 + 16,
                 BlockState::Victim | BlockState::AwaitingErase => 2,
-                BlockState::Free | BlockState::Closed | BlockState::Failed | BlockState::Bad => 0,
+                BlockState::Free | BlockState::Closed | BlockState::Failed | BlockState::Bad | BlockState::WornOut => 0,
             };
             cell.marks |= if block.role == Role::Map { 8 } else { 0 };
             self.next += 1;

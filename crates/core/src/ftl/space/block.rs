@@ -23,6 +23,8 @@ pub enum BlockState {
     Failed,
     /// Never used again.
     Bad,
+    /// Full, and never collected again, because it has reached its endurance (`faults.wear_out = "exclude"`).
+    WornOut,
 }
 
 /// State of a block.

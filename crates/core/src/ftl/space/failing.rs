@@ -97,6 +97,23 @@ impl Space {
         (is_new, left)
     }
 
+    /// Closes a block whose last program has ended. With `faults.wear_out = "exclude"`, a block that has reached its
+    /// endurance counts as bad instead: it keeps its data, and garbage collection never chooses it. Returns `true` for
+    /// such a block.
+    #[inline]
+    pub(in crate::ftl) fn close_or_exclude(&mut self, id: BlockId) -> bool {
+        let erases = self.block(id).erases;
+        let is_worn_out = self.excluded_after.is_some_and(|endurance| erases >= endurance);
+        if is_worn_out {
+            let plane = self.plane_of(id);
+            self.planes[plane.index()].bad += 1;
+            self.blocks[id.index()].state = BlockState::WornOut;
+        } else {
+            self.close(id);
+        }
+        is_worn_out
+    }
+
     /// Has a failed block wait for its evacuation. None of its programs is in flight.
     pub(in crate::ftl) fn set_failed(&mut self, id: BlockId) {
         let block = &mut self.blocks[id.index()];

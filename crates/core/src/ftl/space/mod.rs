@@ -105,6 +105,8 @@ pub struct Space {
     awaiting_erase: BTreeMap<u32, Purpose>,
     /// Number of host writes, in units. It is the clock of victim policies.
     pub clock: u64,
+    /// Number of erases after which a block that is closed is never collected again (`faults.wear_out = "exclude"`).
+    excluded_after: Option<u32>,
     /// Test hook: erases blocks without waiting for their dependents.
     #[doc(hidden)]
     pub ignore_dependents: bool,
@@ -202,6 +204,7 @@ impl Space {
             pool_planes,
             lends_reserve: device.gc.destination == GcScope::Pool,
             pool_free: Vec::new(),
+            excluded_after: device.excluded_after(),
             ignore_dependents: false,
         };
         space.add_pools();
@@ -608,7 +611,7 @@ impl Space {
     /// Returns the number of units of a block that have been written. Only for devices at rest without logical blocks.
     pub fn written_of(&self, id: BlockId) -> u32 {
         match self.block(id).state {
-            BlockState::Closed => self.size_of(id).data_units,
+            BlockState::Closed | BlockState::WornOut => self.size_of(id).data_units,
             BlockState::Open => self.frontier_in(id).map_or(0, |at| self.size_of(id).data_units - self.room(at)),
             _ => 0,
         }
@@ -637,7 +640,7 @@ impl Space {
             .copied()
             .collect::<Vec<_>>()
             .into_iter()
-            .for_each(|id| self.close(id));
+            .for_each(|id| _ = self.close_or_exclude(id));
     }
 
     /// Prefetches the state that an invalidation of a unit will touch.

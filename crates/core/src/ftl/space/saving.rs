@@ -14,8 +14,15 @@ const NOWHERE: u32 = u32::MAX;
 const MAX_ERASES: u32 = 1 << 31;
 
 /// Blocks whose states can be saved, by number.
-const STATES: [BlockState; 6] =
-    [BlockState::Free, BlockState::Open, BlockState::Closed, BlockState::Logical, BlockState::Failed, BlockState::Bad];
+const STATES: [BlockState; 7] = [
+    BlockState::Free,
+    BlockState::Open,
+    BlockState::Closed,
+    BlockState::Logical,
+    BlockState::Failed,
+    BlockState::Bad,
+    BlockState::WornOut,
+];
 
 /// The flag of blocks that hold translation pages.
 const MAP: u8 = 1 << 7;
@@ -101,7 +108,7 @@ impl Space {
             let moved_for = if is_logical { CopyCause::Merge } else { CopyCause::default() };
             *block = Block { state: *known, role, failed, moved_for, ..Block::default() };
             block.erases = input.below(MAX_ERASES, "erase")?;
-            if block.failed && !fails {
+            if (block.failed || block.state == BlockState::WornOut) && !fails {
                 return Err(input.damaged("a failed block in a device without faults"));
             }
         }
@@ -126,12 +133,14 @@ impl Space {
         let is_listed = |block: &&Block| block.state == BlockState::Free && block.role != Role::Cache;
         let free = of_plane.iter().filter(is_listed).count() as u32;
         if of_plane.iter().any(|block| {
-            block.role == Role::Map && matches!(block.state, BlockState::Free | BlockState::Logical | BlockState::Bad)
+            block.role == Role::Map
+                && !matches!(block.state, BlockState::Open | BlockState::Closed | BlockState::Failed)
         }) {
             return Err(input.damaged(format!("a block of plane {plane} cannot hold translation pages")));
         }
         let for_map = of_plane.iter().filter(|block| block.role == Role::Map && !block.failed).count() as u32;
-        let bad = of_plane.iter().filter(|block| block.failed).count() as u32;
+        let is_bad = |block: &&Block| block.failed || block.state == BlockState::WornOut;
+        let bad = of_plane.iter().filter(is_bad).count() as u32;
         let before = |role| self.region_of(PlaneId(plane), role).free;
         let (for_data, of_map) = (before(Role::Data), before(Role::Map));
         let (Some(whole), all) = (of_map.checked_sub(for_map), for_data + of_map) else {
@@ -210,7 +219,8 @@ impl Space {
 
     /// Returns the number of units of each block that have been written. Those of logical blocks are not known here.
     pub(in crate::ftl) fn written(&self) -> Vec<u16> {
-        let is_full = |block: &Block| matches!(block.state, BlockState::Closed | BlockState::Failed);
+        let is_full =
+            |block: &Block| matches!(block.state, BlockState::Closed | BlockState::Failed | BlockState::WornOut);
         let count = |block: &Block| if is_full(block) { self.size(block.role).data_units } else { 0 };
         let mut written: Vec<u16> = self.blocks.iter().map(|block| count(block) as u16).collect();
         for frontier in self.frontiers.iter().filter(|frontier| frontier.left > 0) {
