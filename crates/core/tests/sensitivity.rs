@@ -316,6 +316,7 @@ const CASES: &[Case] = &[
     ("controller.firmware.interrupt", &[], READS, &["0", "100", "\"2us\""]),
     ("controller.firmware.lookup", &[], READS, &["0", "100", "\"2us\""]),
     ("controller.firmware.allocation", &[], WRITES, &["0", "100", "\"2us\""]),
+    ("controller.firmware.jitter", &["controller.firmware.lookup=2000"], READS, &["0.0", "0.1", "1.0"]),
     ("controller.firmware.gc", &[], WRITES, &["0", "1000", "\"20us\""]),
     ("controller.firmware.buffer", &["buffer.capacity=256KiB"], READS, &["0", "100", "\"2us\""]),
     ("buffer.capacity", &[], WRITES, &["256KiB", "1MiB"]),

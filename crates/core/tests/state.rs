@@ -302,6 +302,7 @@ const SHAPELESS: &[(&str, &[&str], &str)] = &[
     ("controller.firmware.lookup", &[], "9"),
     ("controller.firmware.allocation", &[], "9"),
     ("controller.firmware.gc", &[], "9"),
+    ("controller.firmware.jitter", &[], "0.5"),
     ("controller.firmware.buffer", &[], "9"),
     ("buffer.capacity", &[], "64KiB"),
     ("buffer.write", &["buffer.capacity=64KiB"], "write-through"),

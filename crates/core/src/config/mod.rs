@@ -630,6 +630,15 @@ pub struct Firmware {
     pub gc: FirmwareCost,
     /// Cost of each mapping unit that reaches the buffer.
     pub buffer: FirmwareCost,
+    /// Standard deviation of the logarithm of the time of a work item, which then has a log-normal distribution with
+    /// the cost as its mean. Default: 0, always the cost.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub jitter: f64,
+}
+
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }
 
 impl Default for Firmware {
@@ -643,6 +652,7 @@ impl Default for Firmware {
             allocation: none,
             gc: none,
             buffer: none,
+            jitter: 0.0,
         }
     }
 }

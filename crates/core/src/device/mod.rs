@@ -180,7 +180,7 @@ impl Device {
         let buffer = Buffer::new(&config, lists, options.seed, options.verify, externals)?;
         let mut device = Device {
             now: Time::ZERO,
-            interface: HostInterface::new(&config),
+            interface: HostInterface::new(&config, options.seed),
             transactions: Transactions::default(),
             slots_free: config.controller.write_slots,
             admits_after: false,

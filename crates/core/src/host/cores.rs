@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use crate::config::{DeviceConfig, Firmware, WritePolicy};
 use crate::sim::id::{PlaneId, RequestId};
+use crate::sim::rng::Rng;
 use crate::sim::time::Time;
 
 /// Piece of work for a core, named after the step that follows it.
@@ -96,11 +97,30 @@ pub struct Cores {
     /// Work, the time that it takes, and when it was queued.
     queue: VecDeque<(Work, Time, Time)>,
     costs: Costs,
+    /// `None` if each piece of work takes exactly its cost.
+    jitter: Option<Jitter>,
+}
+
+/// Variation of the times of work: a log-normal distribution around the cost.
+#[derive(Clone, Debug)]
+struct Jitter {
+    /// Standard deviation of the logarithm of the time.
+    sigma: f64,
+    rng: Rng,
+}
+
+impl Jitter {
+    /// Returns the time of a piece of work that takes `mean` on average. With a standard normal Z, exp(sigma Z) has the
+    /// mean exp(sigma^2 / 2).
+    fn draw(&mut self, mean: Time) -> Time {
+        let exponent = self.sigma * self.rng.normal() - self.sigma * self.sigma / 2.0;
+        Time((mean.0 as f64 * libm::exp(exponent)).round_ties_even() as u64)
+    }
 }
 
 impl Cores {
     /// Creates idle cores. Returns `None` if the device has no firmware model.
-    pub fn new(config: &DeviceConfig) -> Option<Cores> {
+    pub fn new(config: &DeviceConfig, seed: u64) -> Option<Cores> {
         let firmware = config.controller.firmware.as_ref()?;
         let buffer = config.active_buffer();
         Some(Cores {
@@ -111,10 +131,12 @@ impl Cores {
                 buffer.is_some(),
                 buffer.is_some_and(|buffer| buffer.write == WritePolicy::WriteBack),
             ),
+            jitter: (firmware.jitter > 0.0)
+                .then(|| Jitter { sigma: firmware.jitter, rng: Rng::new(seed, "firmware-jitter") }),
         })
     }
 
-    /// Returns the time that a piece of work takes.
+    /// Returns the time that a piece of work takes, or its mean if the time varies.
     pub fn cost(&self, work: Work) -> Time {
         let times = |count: u32, each: Time| Time(u64::from(count) * each.0);
         match work {
@@ -133,6 +155,7 @@ impl Cores {
         if cost == Time::ZERO {
             return Queued::AtOnce;
         }
+        let cost = self.jitter.as_mut().map_or(cost, |jitter| jitter.draw(cost));
         match self.cores.iter().position(|core| core.work.is_none()) {
             Some(core) => Queued::Started(self.start(core, work, cost, now, now)),
             None => {
@@ -193,7 +216,7 @@ mod tests {
 
     fn cores(count: u32) -> Cores {
         let options = [format!("controller.firmware.cores={count}"), "controller.firmware.lookup=1us".to_owned()];
-        Cores::new(&crate::config::load("tiny", &options).unwrap()).unwrap()
+        Cores::new(&crate::config::load("tiny", &options).unwrap(), 1).unwrap()
     }
 
     #[test]
@@ -213,6 +236,37 @@ mod tests {
         assert_eq!(cores.end(0, us(3)).1.map(|third| (third.end, third.waited)), Some((us(6), us(3))));
         assert_eq!(cores.end(0, us(6)), (Some(works[2]), None));
         assert!(cores.are_idle());
+    }
+
+    /// Draws `count` times around 10 us.
+    fn drawn(sigma: f64, seed: u64, count: usize) -> Vec<f64> {
+        let mut jitter = Jitter { sigma, rng: Rng::new(seed, "firmware-jitter") };
+        (0..count).map(|_| jitter.draw(Time(10_000_000)).0 as f64 / 10_000_000.0).collect()
+    }
+
+    /// The mean is the cost, and the logarithm has the mean -sigma^2 / 2 and the standard deviation sigma. The bounds
+    /// are four standard errors: of the time, its standard deviation is sqrt(exp(sigma^2) - 1).
+    #[test]
+    fn jitter_keeps_the_mean_and_has_the_stated_deviation() {
+        const COUNT: f64 = 100_000.0;
+        for sigma in [0.01, 0.2, 1.0] {
+            let times = drawn(sigma, 3, COUNT as usize);
+            let mean = times.iter().sum::<f64>() / COUNT;
+            let spread = (libm::exp(sigma * sigma) - 1.0).sqrt();
+            assert!((mean - 1.0).abs() < 4.0 * spread / COUNT.sqrt(), "{sigma}: mean {mean}");
+            let logs: Vec<f64> = times.iter().map(|&time| libm::log(time)).collect();
+            let of_logs = logs.iter().sum::<f64>() / COUNT;
+            assert!((of_logs + sigma * sigma / 2.0).abs() < 4.0 * sigma / COUNT.sqrt(), "{sigma}: {of_logs}");
+            let variance = logs.iter().map(|log| (log - of_logs) * (log - of_logs)).sum::<f64>() / COUNT;
+            let deviation = variance.sqrt();
+            assert!((deviation / sigma - 1.0).abs() < 4.0 / (2.0 * COUNT).sqrt(), "{sigma}: {deviation}");
+        }
+    }
+
+    #[test]
+    fn jitter_depends_on_the_seed_alone() {
+        assert_eq!(drawn(0.3, 1, 100), drawn(0.3, 1, 100));
+        assert_ne!(drawn(0.3, 1, 100), drawn(0.3, 2, 100));
     }
 
     #[test]

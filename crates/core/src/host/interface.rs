@@ -36,10 +36,10 @@ pub struct HostInterface {
 
 impl HostInterface {
     /// Creates the host interface of an idle device.
-    pub fn new(config: &DeviceConfig) -> HostInterface {
+    pub fn new(config: &DeviceConfig, seed: u64) -> HostInterface {
         HostInterface {
             requests: Requests::default(),
-            cores: Cores::new(config).map(Box::new),
+            cores: Cores::new(config, seed).map(Box::new),
             unadmitted: VecDeque::new(),
             link: Link::new(config),
             queue_depth: config.host.queue_depth as usize,
@@ -262,7 +262,7 @@ mod tests {
 
     fn interface(overrides: &[&str]) -> HostInterface {
         let overrides: Vec<String> = overrides.iter().map(|option| (*option).to_owned()).collect();
-        HostInterface::new(&crate::config::load("tiny", &overrides).unwrap())
+        HostInterface::new(&crate::config::load("tiny", &overrides).unwrap(), 1)
     }
 
     const FLUSH: Request = Request {

@@ -367,7 +367,7 @@ mod tests {
 
     impl Parts {
         fn new(config: &DeviceConfig) -> Parts {
-            let (interface, array) = (HostInterface::new(config), Array::new(config, 0));
+            let (interface, array) = (HostInterface::new(config, 1), Array::new(config, 0));
             Parts {
                 interface,
                 transactions: Transactions::default(),
