@@ -20,10 +20,12 @@ const COPY: u64 = READ + PAGE + PAGE + PROGRAM;
 const UNITS: u64 = 64;
 
 /// Log blocks of FAST: a sequential one and two random ones.
-const FAST: &str = "{ fast = { logs = { sequential = 1, random = 2 } } }";
+const FAST: &str = "{ fast = { logs = { sequential = 1, random = 2 }, first_writes = \"log\" } }";
+/// The same, with first writes to data blocks.
+const IN_PLACE: &str = "{ fast = { logs = { sequential = 1, random = 2 } } }";
 /// Log blocks of one logical block each.
-const BAST: &str = "{ bast = { logs = 4 } }";
-const LAST: &str = "{ last = { logs = { sequential = 1, hot = 2, cold = 2 } } }";
+const BAST: &str = "{ bast = { logs = 4, first_writes = \"log\" } }";
+const LAST: &str = "{ last = { logs = { sequential = 1, hot = 2, cold = 2 }, first_writes = \"log\" } }";
 
 /// Returns a device with four planes of 64 blocks, and a scheme.
 fn device(scheme: &str, more: &[&str]) -> Device {
@@ -64,7 +66,7 @@ fn assert_replaced(device: &Device, moved: u64) {
 
 #[test]
 fn a_block_takes_the_place_of_one_whose_program_fails() {
-    for (scheme, first) in [(FAST, 1), (FAST, 0), (BAST, 1), (LAST, 1), ("block", 0)] {
+    for (scheme, first) in [(FAST, 1), (FAST, 0), (BAST, 1), (LAST, 1), (IN_PLACE, 1), (IN_PLACE, 0), ("block", 0)] {
         let mut device = device(scheme, &[]);
         for unit in first..first + 3 {
             assert_eq!(write(&mut device, unit, 1), WRITE);

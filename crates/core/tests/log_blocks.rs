@@ -26,10 +26,17 @@ const COPY: u64 = READ + PAGE + PAGE + PROGRAM;
 /// Units of a logical block: a page each.
 const UNITS: u64 = 64;
 
-/// Returns a device with four planes, and a scheme.
+/// Returns a device with four planes, and a scheme whose log blocks take all writes.
 fn device(scheme: &str) -> Device {
+    device_with(scheme, "log")
+}
+
+/// Returns a device with four planes, and a scheme with a place of first writes.
+fn device_with(scheme: &str, first_writes: &str) -> Device {
+    let (name, _) = scheme.split_once(" = ").expect("a scheme and its options");
+    let first_writes = format!("mapping.scheme.{name}.first_writes={first_writes}");
     let scheme = format!("mapping.scheme={{ {scheme} }}");
-    common::build(device_config(&[&scheme]), Options { attribution: true, ..Options::default() })
+    common::build(device_config(&[&scheme, &first_writes]), Options { attribution: true, ..Options::default() })
 }
 
 /// Returns this device after each unit was written once, in order.
@@ -172,6 +179,73 @@ fn a_channel_gives_the_free_block_with_the_fewest_erases() {
     }
     device.check_invariants().unwrap();
     assert!(checked > 1000 && uneven > 100, "{checked} blocks, {uneven} with a choice");
+}
+
+/// Returns the offset in its block of a unit in flash.
+fn offset_of(device: &Device, unit: u64) -> u32 {
+    device.ftl().blocks.offset_in_block(device.ftl().ppn_in_flash(Lpn(unit as u32)).unwrap())
+}
+
+/// Schemes with a place for three kinds of writes.
+const SCHEMES: [&str; 3] = [BAST, FAST, "last = {}"];
+
+#[test]
+fn a_first_write_goes_to_its_offset_in_the_data_block() {
+    for scheme in SCHEMES {
+        let mut device = device_with(scheme, "data");
+        let in_logs = |device: &Device| device.ftl().counters.log_blocks.units.iter().sum::<u64>();
+        for unit in [0, 1, 2, 10, 64 + 7] {
+            assert_eq!(write(&mut device, unit, 1), WRITE, "{scheme}");
+            assert_eq!(offset_of(&device, unit), (unit % UNITS) as u32, "{scheme}");
+        }
+        assert_eq!(in_logs(&device), 0);
+        assert_eq!(plane_of(&device, 10), plane_of(&device, 0), "the same block");
+        // The pages of units 1 and 10 have data. Those of units 5 and 66 have been skipped.
+        for (unit, logs) in [(1, 1), (10, 2), (5, 3), (66, 4)] {
+            assert_eq!(write(&mut device, unit, 1), WRITE, "{scheme}");
+            assert_eq!(in_logs(&device), logs, "{scheme}, unit {unit}");
+        }
+        // A trim does not free the page. Later pages are free still.
+        perform(&mut device, Operation::Trim, 2, 1);
+        write_each(&mut device, [2, 11]);
+        assert_eq!((in_logs(&device), offset_of(&device, 11)), (5, 11), "{scheme}");
+        assert_eq!(device.ftl().scheme().report(device.ftl()).unwritten, 7 + 7, "offsets 3 to 9, and 0 to 6");
+        assert_eq!(device.ftl().counters.merges, [0; 3]);
+    }
+}
+
+#[test]
+fn a_merge_leaves_the_last_pages_of_the_data_block_free() {
+    let mut device = device_with("bast = { logs = 1 }", "data");
+    write_each(&mut device, 0..10);
+    write_each(&mut device, [3, UNITS]);
+    let before = device.ftl().counters;
+    // The log block of the first logical block has unit 3 alone. Its ten units are copied one after another. The next
+    // log block is opened in the plane of the old data block, whose erase comes first.
+    assert_eq!(write(&mut device, UNITS, 1), 10 * COPY + ERASE + WRITE);
+    let after = counted(&device, &before);
+    assert_eq!((after.merges, programs(&after), after.blocks_erased), ([0, 0, 1], [1, 0, 10], 2));
+    // The new data block takes first writes from offset 10 on.
+    assert_eq!(write(&mut device, 20, 1), WRITE);
+    assert_eq!((offset_of(&device, 20), offset_of(&device, 3)), (20, 3));
+    assert_eq!(counted(&device, &before).log_blocks.units, [1, 0, 0]);
+    // A page that was skipped is not free. A log block is opened for it, after the merge of the other logical block.
+    write(&mut device, 15, 1);
+    let after = counted(&device, &before);
+    assert_eq!((after.log_blocks.units, after.merges), ([2, 0, 0], [1, 0, 1]));
+}
+
+#[test]
+fn a_device_is_filled_without_log_blocks() {
+    for scheme in [BAST, FAST, "last = {}", "fast = { stripe = { data = 4 }, logs = { sequential = 4 } }", RUNS] {
+        for (count, depth) in [(16, 1), (16, 64), (1, 7)] {
+            let mut device = device_with(scheme, "data");
+            write_all(&mut device, 1, count, depth);
+            let (units, counters) = (u64::from(device.ftl().map.len()), device.ftl().counters);
+            assert_eq!((counters.log_blocks.units, counters.merges), ([0; 3], [0; 3]), "{scheme}");
+            assert_eq!((counters.units_programmed, counters.blocks_erased), (units, 0), "{scheme}");
+        }
+    }
 }
 
 /// Fills a random log block with units of `blocks` logical blocks in turn, and another one with others. Returns the
@@ -434,8 +508,8 @@ fn striped_log_blocks_take_writes_at_the_same_time() {
 }
 
 /// Returns the counts of the same writes and trims, one after another, with or without time.
-fn counts(scheme: &str, timed: bool) -> Counters {
-    let mut device = device(scheme);
+fn counts(scheme: &str, first_writes: &str, timed: bool) -> Counters {
+    let mut device = device_with(scheme, first_writes);
     let all = u64::from(device.ftl().map.len());
     let mut rng = Rng::new(1, "log blocks");
     for _ in 0..5000 {
@@ -465,7 +539,10 @@ fn writes_without_time_cause_the_same_merges() {
     for scheme in
         [BAST, FAST, RUNS, "fast = { stripe = { random = 3, data = 2 } }", "last = { sequential = \"block-start\" }"]
     {
-        assert_eq!(counts(scheme, false), counts(scheme, true), "{scheme}");
+        for first_writes in ["data", "log"] {
+            let [at_once, timed] = [false, true].map(|timed| counts(scheme, first_writes, timed));
+            assert_eq!(at_once, timed, "{scheme}, {first_writes}");
+        }
     }
 }
 

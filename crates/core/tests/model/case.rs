@@ -658,6 +658,10 @@ fn log_blocks(rng: &mut Rng, overrides: &mut Vec<String>) {
         ),
     };
     overrides.push(format!("mapping.scheme={{ {scheme} }}"));
+    // All draws above stay as they are.
+    if let Some((name, _)) = scheme.split_once(" = ").filter(|_| one_in(rng, 3)) {
+        overrides.push(format!("mapping.scheme.{name}.first_writes=log"));
+    }
 }
 
 /// Draws DFTL with caches down to one entry and many small translation pages, in planes with enough blocks.

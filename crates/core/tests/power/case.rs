@@ -151,7 +151,12 @@ impl Case {
             case.overrides.retain(|text| !refused.iter().any(|option| text.starts_with(option)));
             case.overrides.push("gc.soft_threshold=2".to_owned());
             case.overrides.push(format!("geometry.blocks={}", 8 + rng.below(10)));
-            case.overrides.push(format!("mapping.scheme={}", Case::scheme(rng)));
+            let scheme = Case::scheme(rng);
+            case.overrides.push(format!("mapping.scheme={scheme}"));
+            let of_logs = scheme.strip_prefix("{ ").and_then(|scheme| scheme.split_once(" = "));
+            if let Some((name, _)) = of_logs.filter(|_| seed.is_multiple_of(3)) {
+                case.overrides.push(format!("mapping.scheme.{name}.first_writes=log"));
+            }
             more(rng, &mut case.overrides);
             case.merges = true;
             case.lasting_trims = one_in(rng, 3);

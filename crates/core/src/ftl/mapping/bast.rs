@@ -1,7 +1,7 @@
 //! BAST: each log block belongs to one logical block (Kim, Kim, Noh, Min and Cho, "A space-efficient flash translation
 //! layer for CompactFlash systems", IEEE Transactions on Consumer Electronics 48(2), 2002).
 
-use super::log_blocks::options::{Common, FreeBlocks, Reclaim, Stream, StreamKind, is_one};
+use super::log_blocks::options::{Common, FirstWrites, FreeBlocks, Reclaim, Stream, StreamKind, is_one};
 use super::log_blocks::{Incoming, LogBlocks, Rules};
 use super::{Needs, SchemeOptions};
 use crate::config::DeviceConfig;
@@ -16,6 +16,8 @@ pub struct BastConfig {
     pub logs: u32,
     /// Planes that share these log blocks; each set has as many.
     pub scope: Scope,
+    /// Place of a write whose page in the data block is free.
+    pub first_writes: FirstWrites,
     /// Plane that gives the next block.
     #[serde(skip_serializing_if = "FreeBlocks::is_default")]
     #[schemars(extend("default" = "by-plane"))]
@@ -27,7 +29,13 @@ pub struct BastConfig {
 
 impl Default for BastConfig {
     fn default() -> Self {
-        BastConfig { logs: 8, scope: Scope::Device, free_blocks: FreeBlocks::ByPlane, stripe: 1 }
+        BastConfig {
+            logs: 8,
+            scope: Scope::Device,
+            first_writes: FirstWrites::Data,
+            free_blocks: FreeBlocks::ByPlane,
+            stripe: 1,
+        }
     }
 }
 
@@ -35,6 +43,7 @@ impl BastConfig {
     fn common(&self) -> Common {
         Common {
             scope: self.scope,
+            first_writes: self.first_writes,
             free_blocks: self.free_blocks,
             stripe: self.stripe,
             sequential_stripe: None,

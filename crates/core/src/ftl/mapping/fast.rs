@@ -1,7 +1,7 @@
 //! FAST: log blocks for any logical block, and others for sequential writes (Lee, Park, Chung, Lee, Park and Song, "A
 //! log buffer-based flash translation layer using fully-associative sector translation", ACM TECS 6(3), 2007).
 
-use super::log_blocks::options::{Common, FreeBlocks, Reclaim, Sequential, Stream, StreamKind, is_one};
+use super::log_blocks::options::{Common, FirstWrites, FreeBlocks, Reclaim, Sequential, Stream, StreamKind, is_one};
 use super::log_blocks::{Incoming, LogBlocks, Rules, Runs};
 use super::{Needs, SchemeOptions};
 use crate::config::DeviceConfig;
@@ -17,6 +17,8 @@ pub struct FastConfig {
     pub logs: FastLogs,
     /// Planes that share these log blocks; each set has as many.
     pub scope: Scope,
+    /// Place of a write whose page in the data block is free.
+    pub first_writes: FirstWrites,
     /// Plane that gives the next block.
     #[serde(skip_serializing_if = "FreeBlocks::is_default")]
     #[schemars(extend("default" = "by-plane"))]
@@ -74,6 +76,7 @@ impl Default for FastConfig {
         FastConfig {
             logs: FastLogs::default(),
             scope: Scope::Device,
+            first_writes: FirstWrites::Data,
             free_blocks: FreeBlocks::ByPlane,
             sequential: Sequential::BlockStart,
             stripe: FastStripe::default(),
@@ -87,6 +90,7 @@ impl FastConfig {
     fn common(&self) -> Common {
         Common {
             scope: self.scope,
+            first_writes: self.first_writes,
             free_blocks: self.free_blocks,
             stripe: self.stripe.data,
             sequential_stripe: self.stripe.sequential,

@@ -1,7 +1,7 @@
 //! LAST: log blocks for sequential, hot and cold writes (Lee, Shin, Kim and Kim, "LAST: locality-aware sector
 //! translation for NAND flash memory-based storage systems", ACM SIGOPS Operating Systems Review 42(6), 2008).
 
-use super::log_blocks::options::{Common, FreeBlocks, Reclaim, Sequential, Stream, StreamKind, is_one};
+use super::log_blocks::options::{Common, FirstWrites, FreeBlocks, Reclaim, Sequential, Stream, StreamKind, is_one};
 use super::log_blocks::{Incoming, LogBlocks, Rules, Runs};
 use super::{Needs, SchemeOptions};
 use crate::config::DeviceConfig;
@@ -17,6 +17,8 @@ pub struct LastConfig {
     pub logs: LastLogs,
     /// Planes that share these log blocks; each set has as many.
     pub scope: Scope,
+    /// Place of a write whose page in the data block is free.
+    pub first_writes: FirstWrites,
     /// Plane that gives the next block.
     #[serde(skip_serializing_if = "FreeBlocks::is_default")]
     #[schemars(extend("default" = "by-plane"))]
@@ -80,6 +82,7 @@ impl Default for LastConfig {
         LastConfig {
             logs: LastLogs::default(),
             scope: Scope::Device,
+            first_writes: FirstWrites::Data,
             free_blocks: FreeBlocks::ByPlane,
             sequential: Sequential::MinPages(4),
             hot_window: 256,
@@ -94,6 +97,7 @@ impl LastConfig {
     fn common(&self) -> Common {
         Common {
             scope: self.scope,
+            first_writes: self.first_writes,
             free_blocks: self.free_blocks,
             stripe: self.stripe.data,
             sequential_stripe: self.stripe.sequential,

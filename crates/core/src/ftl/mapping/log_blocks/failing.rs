@@ -26,8 +26,8 @@ impl<R: Rules> LogBlocks<R> {
             slot.next -= group;
         }
         let mut again = Fifo::default();
-        let queue = if self.is_shared(stream) { self.queue_of_stream(set, stream) } else { index };
-        cx.note_cause(index, WaitCause::Merge);
+        let queue = if self.is_shared(stream) { self.queue_of_stream(set, stream) } else { self.queue_of_slot(index) };
+        cx.note_cause(self.queue_of_slot(index), WaitCause::Merge);
         for &id in writes {
             again.push(cx.ops(), id);
             cx.note_waiting(id);
@@ -44,6 +44,10 @@ impl<R: Rules> LogBlocks<R> {
         }
         self.slot_of[block.index()] = NOWHERE;
         self.take_block(cx.ftl(), index);
+        if self.is_data(index) {
+            let Slot { number, block, .. } = self.slots[index as usize];
+            self.data[number as usize] = block;
+        }
         self.slot(index).replaced.begin(block);
         self.continue_replacing(cx, index);
         // The slot is busy until the units of the failed block have been copied. Meanwhile, pending writes of a shared

@@ -33,7 +33,8 @@ impl<R: Rules> LogBlocks<R> {
     /// Starts to reclaim the log block of a logical block, if it is idle and nothing else is reclaimed.
     pub(super) fn reclaim_own(&mut self, cx: &mut (impl Context + ?Sized), set: u32, slot: u32) {
         let log = &self.slots[slot as usize];
-        if self.sets[set as usize].merging.is_active() || log.busy || !log.pending.is_empty() {
+        let is_written = log.number != NOWHERE && self.data_slot(log.number).is_some();
+        if self.sets[set as usize].merging.is_active() || log.busy || !log.pending.is_empty() || is_written {
             return;
         }
         let (number, next, in_place) = (log.number, log.next, self.is_in_place(cx.ftl(), slot));
@@ -118,7 +119,7 @@ impl<R: Rules> LogBlocks<R> {
                 continue;
             }
             let Some(slot) = self.empty_slot(set, targets) else { return };
-            if !self.may_open(cx, set) {
+            if self.data_slot(number).is_some() || !self.may_open(cx, set) {
                 return;
             }
             self.set(set).merging.todo.pop();
@@ -167,27 +168,38 @@ impl<R: Rules> LogBlocks<R> {
     pub(super) fn fill_until(&mut self, cx: &mut (impl Context + ?Sized), slot: u32, until: u32) -> bool {
         let group = self.layout.group();
         let (number, purpose) = (self.slot(slot).number, self.purpose_of(slot));
-        let is_target = purpose == Purpose::FullMerge;
         while self.slot(slot).next < until {
             let next = self.slot(slot).next;
             let mut any = false;
             for offset in next..next + group {
-                let from =
-                    if is_target { self.newest(cx, number, offset) } else { self.in_data(cx.ftl(), number, offset) };
-                if let Some(from) = from {
+                if let Some(from) = self.source_of(cx, slot, number, offset) {
                     self.slot(slot).gather.add(cx, (slot, purpose), from);
                     any = true;
                 }
             }
             if any {
                 self.slot(slot).busy = true;
-                cx.note_cause(slot, WaitCause::Merge);
+                cx.note_cause(self.queue_of_slot(slot), WaitCause::Merge);
                 self.slot(slot).gather.is_ready(cx);
                 return false;
             }
             self.skip(cx.ftl(), slot, next + group);
         }
         true
+    }
+
+    /// Returns the address from which a merge copies a unit into the block of a slot, if it does.
+    pub(super) fn source_of(
+        &self,
+        cx: &mut (impl Context + ?Sized),
+        slot: u32,
+        number: u32,
+        offset: u32,
+    ) -> Option<Ppn> {
+        match self.purpose_of(slot) {
+            Purpose::FullMerge => self.newest(cx, number, offset),
+            _ => self.in_data(cx.ftl(), number, offset),
+        }
     }
 
     /// Skips the pages of a slot before an offset.
@@ -202,7 +214,8 @@ impl<R: Rules> LogBlocks<R> {
     pub(super) fn continue_merge(&mut self, cx: &mut (impl Context + ?Sized), slot: u32) {
         let is_early =
             cx.ftl().merge_defect == Some(MergeDefect::EarlySwitch) && self.stream_of_slot(slot) < self.streams.len();
-        if is_early || self.fill_until(cx, slot, self.layout.units()) {
+        let end = self.end_of_copies(cx, slot);
+        if is_early || self.fill_until(cx, slot, end) {
             let (set, kind) = (self.set_of_slot(slot), self.kind_of_merge(slot));
             if let Some(old) = self.end_merge(cx.ftl(), slot) {
                 self.give_up(cx, set, old, Some(kind));
@@ -267,9 +280,13 @@ impl<R: Rules> LogBlocks<R> {
     /// Makes the block of a slot the data block of its logical block. Returns the block that it replaces.
     pub(super) fn end_merge(&mut self, ftl: &mut Ftl, slot: u32) -> Option<BlockId> {
         ftl.counters.merges[self.kind_of_merge(slot) as usize] += 1;
-        let super::Slot { block, number, .. } = self.slots[slot as usize];
+        let super::Slot { block, number, next, .. } = self.slots[slot as usize];
         self.leave(slot);
         let old = std::mem::replace(&mut self.data[number as usize], block);
+        if old != NOWHERE {
+            self.unwritten += u64::from(self.layout.units() - self.filled(number));
+        }
+        self.set_filled(number, next);
         (old != NOWHERE).then_some(BlockId(old))
     }
 

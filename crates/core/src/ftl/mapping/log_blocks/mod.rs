@@ -1,11 +1,13 @@
 //! Log-block mappings: data blocks are mapped by logical block, and a few log blocks by unit.
 //!
-//! Host writes go to log blocks. When there are too few, a *merge* builds a data block from the newest copy of each
-//! unit of a logical block. A *switch* merge makes a log block in order the data block, a *partial* merge copies the
-//! rest into it first, and a *full* merge copies all units into a free block. The schemes differ in which log block
-//! takes a write, and which log block is reclaimed: see [`Rules`] and docs/model/log_blocks.md.
+//! A host write goes to the data block while the page there is free, and to a log block otherwise. If there are too few
+//! log blocks, a *merge* builds a data block from the newest copy of each unit of a logical block. A *switch* merge
+//! makes a log block in order the data block, a *partial* merge copies the rest into it first, and a *full* merge
+//! copies all units into a free block. The schemes differ in which log block takes a write, and which log block is
+//! reclaimed: see [`Rules`] and docs/model/log_blocks.md.
 
 mod failing;
+mod in_place;
 mod layout;
 mod merges;
 pub mod options;
@@ -16,7 +18,7 @@ mod slots;
 mod trims;
 mod writes;
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::ops::Range;
 
 use super::own_blocks::{self, OwnBlocks};
@@ -33,9 +35,9 @@ use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::state::{Reader, StateError, Writer};
 use crate::work::{Call, Kind, Purpose, Task};
 pub use layout::Layout;
-use options::{Common, FreeBlocks, Reclaim, Stream, StreamKind};
+use options::{Common, FirstWrites, FreeBlocks, Reclaim, Stream, StreamKind};
 pub use runs::Runs;
-use slots::{NOWHERE, Set, Slot};
+use slots::{InPlace, NOWHERE, Set, Slot};
 use trims::Trims;
 
 /// Host write, for the rules of a scheme.
@@ -91,7 +93,7 @@ pub struct LogBlocks<R> {
     /// Number of blocks of a set that are neither data blocks nor log blocks on a full device without bad blocks.
     beyond: u32,
     reclaim: Reclaim,
-    /// Slots of all sets.
+    /// Slots of all sets, and then those of data blocks that take writes.
     slots: Vec<Slot>,
     slots_per_set: u32,
     sets: Vec<Set>,
@@ -101,6 +103,8 @@ pub struct LogBlocks<R> {
     planes_per_channel: Option<u32>,
     /// Data blocks, by logical block.
     data: Vec<u32>,
+    /// `None` if data blocks take no writes.
+    in_place: Option<InPlace>,
     /// Slots of the log blocks that belong to a logical block.
     log_of: Vec<u32>,
     /// Writes of each logical block that have come last among those that wait for its log block.
@@ -183,6 +187,7 @@ impl<R: Rules> LogBlocks<R> {
             sets,
             planes,
             data: vec![NOWHERE; count],
+            in_place: (common.first_writes == FirstWrites::Data).then(|| InPlace::new(layout.count())),
             log_of: vec![NOWHERE; count],
             last_waiting: vec![TransactionId::NONE; count],
             slot_of: vec![NOWHERE; device.total_blocks() as usize],
@@ -218,11 +223,18 @@ impl<R: Rules> LogBlocks<R> {
 
     /// Returns the set of a slot.
     fn set_of_slot(&self, slot: u32) -> u32 {
+        if self.is_data(slot) {
+            return self.layout.set_of(self.slots[slot as usize].number);
+        }
         slot / self.slots_per_set
     }
 
-    /// Returns the stream of a slot, or the number of streams for a target of a merge.
+    /// Returns the stream of a slot, or the number of streams for a target of a merge, or a higher number for a data
+    /// block.
     fn stream_of_slot(&self, slot: u32) -> usize {
+        if self.is_data(slot) {
+            return self.streams.len() + 1;
+        }
         let within = slot % self.slots_per_set;
         self.firsts.partition_point(|&first| first <= within) - 1
     }
@@ -365,7 +377,8 @@ impl<R: Rules> LogBlocks<R> {
 
     /// Notes that a log block has taken a unit.
     fn note_taken(&mut self, slot: u32, lpn: Lpn) {
-        let (runs, (_, offset), clock) = (self.runs.is_some(), self.layout.split(lpn), self.clock);
+        let runs = self.runs.is_some() && !self.is_data(slot);
+        let ((_, offset), clock) = (self.layout.split(lpn), self.clock);
         let slot = self.slot(slot);
         (slot.expected, slot.used) = (if runs { lpn.0 } else { offset } + 1, clock);
     }
@@ -396,6 +409,9 @@ impl<R: Rules, C: Context + ?Sized> Mapping<C> for LogBlocks<R> {
         if change == Change::Trimmed {
             self.trims.trimmed(lpn);
             let (number, _) = self.layout.split(lpn);
+            if let Some(slot) = self.data_slot(number) {
+                cx.tasks().push(call(step::SLOT, slot));
+            }
             if self.log_of[number as usize] != NOWHERE {
                 cx.tasks().push(call(step::SLOT, self.log_of[number as usize]));
             }
@@ -486,10 +502,19 @@ impl<R: Rules, C: Context + ?Sized> Mapping<C> for LogBlocks<R> {
         let filled = |block| KeptBlock { block, units, is_filled: true, kind: 0 };
         self.own.blocks(found);
         self.unplaced.iter().for_each(|&block| found(filled(block)));
-        self.data.iter().filter(|&&block| block != NOWHERE).for_each(|&block| found(filled(BlockId(block))));
+        for (number, block) in (0..).zip(self.data.iter().copied().map(BlockId)) {
+            if block.0 != NOWHERE && self.data_slot(number).is_none() {
+                let units_here = self.filled(number);
+                found(KeptBlock { units: units_here, is_filled: units_here >= units, ..filled(block) });
+            }
+        }
         for (slot, index) in self.slots.iter().zip(0..).filter(|(slot, _)| !slot.is_empty()) {
             let stream = self.stream_of_slot(index);
-            let kind = if stream == self.streams.len() { 1 } else { stream as u8 + 2 };
+            let kind = match stream.cmp(&self.streams.len()) {
+                Ordering::Less => stream as u8 + 2,
+                Ordering::Equal => 1,
+                Ordering::Greater => 0,
+            };
             let is_filled = slot.next >= units && !slot.busy;
             found(KeptBlock { block: BlockId(slot.block), units: slot.next, is_filled, kind });
         }

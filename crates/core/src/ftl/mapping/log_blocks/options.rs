@@ -35,6 +35,18 @@ impl FreeBlocks {
     }
 }
 
+/// Place of a write whose page in the data block is free. Pages are programmed in order, so that a page is free if
+/// neither it nor a later page of the block has been programmed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FirstWrites {
+    /// The data block (Kim et al. 2002; Lee et al. 2007).
+    #[default]
+    Data,
+    /// A log block, as for all other writes.
+    Log,
+}
+
 /// Rule for the writes that begin a sequential log block. A write that continues one is always sequential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -98,6 +110,8 @@ pub struct Common {
     pub merges: u32,
     /// Log blocks that a merge reclaims.
     pub reclaim: Reclaim,
+    /// Place of a write whose page in the data block is free.
+    pub first_writes: FirstWrites,
 }
 
 /// Returns `true` for the default, which a device file need not name.
@@ -157,8 +171,9 @@ impl Common {
     pub fn bytes(&self, device: &DeviceConfig) -> u64 {
         let (units, blocks) = (device.logical_units(), u64::from(device.total_blocks()));
         let logical = units.div_ceil(u64::from(device.data_units_per_block())) + u64::from(self.stripe);
+        let of_data = if self.first_writes == FirstWrites::Data { 8 * logical } else { 0 };
         let slots = u64::from(self.slots()) * u64::from(device.total_planes() / self.planes(device));
-        12 * logical + 4 * blocks + units / 8 + slots * size_of::<Slot>() as u64
+        12 * logical + of_data + 4 * blocks + units / 8 + slots * size_of::<Slot>() as u64
     }
 
     fn check_sequential_stripe(&self, has_several_sets: bool) -> Result<(), String> {

@@ -59,6 +59,10 @@ impl<R: Rules> LogBlocks<R> {
         }
         (self.data, self.unplaced) = (uses.data, uses.surplus);
         let units = self.layout.units();
+        for number in 0..self.data.len() as u32 {
+            let is_open = self.data[number as usize] != NOWHERE;
+            self.set_filled(number, if is_open { units } else { 0 });
+        }
         for (slot, contents) in uses.logs {
             let Contents { block, age, number, in_place, .. } = contents;
             let stream = self.stream_of_slot(slot);

@@ -9,7 +9,10 @@ use crate::state::{Reader, StateError, Writer};
 impl<R: Rules> LogBlocks<R> {
     pub(super) fn save_blocks(&self, out: &mut Writer) -> Result<(), StateError> {
         self.data.iter().try_for_each(|&block| out.u32(block))?;
-        for slot in &self.slots {
+        if self.in_place.is_some() {
+            (0..self.data.len() as u32).try_for_each(|number| out.u32(self.filled(number)))?;
+        }
+        for slot in &self.slots[..self.fixed_slots() as usize] {
             out.u32(slot.block)?;
             out.u32(slot.number)?;
             out.u32(slot.next)?;
@@ -48,7 +51,19 @@ impl<R: Rules> LogBlocks<R> {
             }
             self.data[number as usize] = block;
         }
-        for index in 0..self.slots.len() as u32 {
+        if self.in_place.is_some() {
+            for number in 0..self.data.len() as u32 {
+                let (block, filled) = (self.data[number as usize], input.below(units + 1, "offset")?);
+                if !filled.is_multiple_of(self.layout.group()) || (block == NOWHERE && filled > 0) {
+                    return Err(input.damaged(format!("the data block of logical block {number}")));
+                }
+                if let Some(written) = written.get_mut(block as usize) {
+                    *written = filled as u16;
+                }
+                self.set_filled(number, filled);
+            }
+        }
+        for index in 0..self.fixed_slots() {
             self.load_slot(ftl, input, index, &mut taken)?;
             let Slot { block, next, .. } = self.slots[index as usize];
             if block != NOWHERE {
@@ -156,7 +171,7 @@ impl<R: Rules> LogBlocks<R> {
     /// Test hook: checks the state against a count from scratch.
     pub(super) fn recount_blocks(&self, ftl: &Ftl) -> Result<(), String> {
         for (number, &block) in self.data.iter().enumerate().filter(|(_, block)| **block != NOWHERE) {
-            self.check_offsets(ftl, block, number as u32, self.layout.units())?;
+            self.check_offsets(ftl, block, number as u32, self.filled(number as u32))?;
         }
         for (index, slot) in self.slots.iter().enumerate().filter(|(_, slot)| !slot.is_empty()) {
             if slot.number != NOWHERE && slot.ordered {

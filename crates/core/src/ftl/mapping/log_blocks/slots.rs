@@ -126,3 +126,22 @@ pub struct Set {
     /// Merges in progress.
     pub merging: Merging,
 }
+
+/// Data blocks that take writes.
+#[derive(Clone, Debug, Default)]
+pub struct InPlace {
+    /// Offset after the last page that was programmed or skipped, by logical block. Not kept while a slot has it.
+    pub filled: Vec<u32>,
+    /// Slot of the data block, by logical block.
+    pub slot_of: Vec<u32>,
+    /// Slots without a block.
+    pub unused: Vec<u32>,
+}
+
+impl InPlace {
+    /// Creates the state of `count` logical blocks without data.
+    pub fn new(count: u32) -> InPlace {
+        let each = |value| vec![value; count as usize];
+        InPlace { filled: each(0), slot_of: each(NOWHERE), unused: Vec::new() }
+    }
+}

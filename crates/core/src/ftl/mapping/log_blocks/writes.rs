@@ -10,7 +10,7 @@ use crate::sim::id::{BlockId, Lpn, Ppn, TransactionId};
 use crate::work::{Class, Fifo, Kind, Purpose, Transaction};
 
 impl<R: Rules> LogBlocks<R> {
-    /// Has a write wait for a log block of its stream.
+    /// Has a write wait for its data block, or for a log block of its stream.
     pub(super) fn place_write(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) {
         let lpn = cx.ops()[id].lpn;
         let units = cx.request_units(id);
@@ -19,11 +19,14 @@ impl<R: Rules> LogBlocks<R> {
         let is_next = |id| self.runs.is_some() || self.layout.split(cx.ops()[id].lpn).1 + 1 == offset;
         let follows = earlier.is_some_and(is_next);
         let stream = self.classify(lpn, units, follows);
-        cx.ftl().counters.log_blocks.units[stream] += 1;
         let set = self.layout.set_of(number);
         let write = &mut cx.ops()[id];
         (write.plane, write.temperature) = (self.planes[(set as usize) * self.layout.planes_of(0).len()], stream as u8);
         cx.note_waiting(id);
+        if let Some(slot) = self.data_for(cx, lpn) {
+            return self.append(cx, slot, id);
+        }
+        cx.ftl().counters.log_blocks.units[stream] += 1;
         if self.is_shared(stream) {
             cx.note_queued(id, self.queue_of_stream(set, stream));
             self.set(set).shared[stream].pending.push(cx.ops(), id);
@@ -58,12 +61,17 @@ impl<R: Rules> LogBlocks<R> {
         }
     }
 
-    /// Returns the number of the queue of a stream, for the causes of waits. Slots come first.
-    pub(super) fn queue_of_stream(&self, set: u32, stream: usize) -> u32 {
-        self.slots.len() as u32 + set * self.streams.len() as u32 + stream as u32
+    /// Returns the number of the queue of a slot, for the causes of waits. Those of data blocks come last.
+    pub(super) fn queue_of_slot(&self, slot: u32) -> u32 {
+        if self.is_data(slot) { slot + self.queue_of_set(self.sets.len() as u32) - self.fixed_slots() } else { slot }
     }
 
-    /// Returns the number of the queue for log blocks of their logical block. These come last.
+    /// Returns the number of the queue of a stream. Slots come first.
+    pub(super) fn queue_of_stream(&self, set: u32, stream: usize) -> u32 {
+        self.fixed_slots() + set * self.streams.len() as u32 + stream as u32
+    }
+
+    /// Returns the number of the queue for log blocks of their logical block. These come after those of streams.
     fn queue_of_set(&self, set: u32) -> u32 {
         self.queue_of_stream(self.sets.len() as u32, set as usize)
     }
@@ -78,11 +86,11 @@ impl<R: Rules> LogBlocks<R> {
         (!slot.closed && has_room).then_some(log)
     }
 
-    /// Has a write wait for its address in a log block.
+    /// Has a write wait for its address in a block.
     fn append(&mut self, cx: &mut (impl Context + ?Sized), log: u32, id: TransactionId) {
         self.note_taken(log, cx.ops()[id].lpn);
         self.slot(log).pending.push(cx.ops(), id);
-        cx.note_queued(id, log);
+        cx.note_queued(id, self.queue_of_slot(log));
         cx.tasks().push(call(step::SLOT, log));
     }
 
@@ -194,7 +202,7 @@ impl<R: Rules> LogBlocks<R> {
         let (plane, ppn) = (ftl.blocks.plane_of(block), ftl.blocks.first_unit(block));
         (cx.ops()[id].plane, cx.ops()[id].ppn) = (plane, ppn);
         cx.note_resumed(id);
-        cx.note_cause(slot, WaitCause::Program(plane));
+        cx.note_cause(self.queue_of_slot(slot), WaitCause::Program(plane));
         cx.enqueue(id);
     }
 
@@ -245,6 +253,9 @@ impl<R: Rules> LogBlocks<R> {
         self.slot(slot).pending = pending;
         let first = pending.first();
         let next = self.slot(slot).next;
+        if first.is_none() && self.is_data(slot) {
+            return self.detach(cx, slot);
+        }
         if first.is_none() {
             // A merge may wait for an idle log block.
             return cx.tasks().push(call(step::SET, self.set_of_slot(slot)));
@@ -252,7 +263,7 @@ impl<R: Rules> LogBlocks<R> {
         let (_, offset) = self.layout.split(cx.ops()[first].lpn);
         let in_order = self.is_in_order(slot);
         if next >= self.layout.units() || (in_order && offset < next) {
-            return self.move_on(cx, slot);
+            return if self.is_data(slot) { self.leave_to_log(cx, slot) } else { self.move_on(cx, slot) };
         }
         let group = self.layout.group();
         if in_order && !self.fill_until(cx, slot, offset / group * group) {
@@ -303,7 +314,7 @@ impl<R: Rules> LogBlocks<R> {
         let reads = !self.slot(slot).gather.is_ready(cx);
         if reads {
             self.slot(slot).busy = true;
-            cx.note_cause(slot, WaitCause::Merge);
+            cx.note_cause(self.queue_of_slot(slot), WaitCause::Merge);
         }
         reads
     }
@@ -343,7 +354,7 @@ impl<R: Rules> LogBlocks<R> {
             self.slot(slot).pending = pending;
             return self.queue_write(cx, slot, id);
         }
-        cx.note_cause(slot, WaitCause::Merge);
+        cx.note_cause(self.queue_of_slot(slot), WaitCause::Merge);
         let plane = cx.ftl().blocks.plane_of(BlockId(self.slot(slot).block));
         cx.queue(Transaction::copying(Kind::MergeWrite, plane, slot, self.purpose_of(slot)));
     }
