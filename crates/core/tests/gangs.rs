@@ -77,43 +77,64 @@ fn the_packages_of_an_interleaved_gang_share_only_the_bus() {
 }
 
 #[test]
-fn an_asynchronous_gang_works_in_rounds() {
-    // The pages of a request start together, on the data paths of their packages.
+fn the_packages_of_an_asynchronous_gang_share_only_their_control() {
     let mut device = gang("asynchronous", &[]);
-    let all = write(&device, 0, 4);
-    assert_eq!(play(&mut device, &[(0, all)]), [(0, WRITTEN)]);
-    let shapes: Vec<_> = device.array().parallel.shapes().map(|s| (s.kind, s.dies, s.planes, s.commands)).collect();
-    assert_eq!(shapes, [(Kind::Program, 4, 4, 1)]);
-    // Separate requests: the first one starts a round alone, and the others share the next one.
-    let mut device = gang("asynchronous", &[]);
-    assert_eq!(four_writes(&mut device), [WRITTEN, 2 * WRITTEN, 2 * WRITTEN, 2 * WRITTEN]);
-}
-
-#[test]
-fn a_round_of_an_asynchronous_gang_has_operations_of_one_kind() {
+    assert_eq!((device.array().luns(), device.config().buses()), (4, 4));
+    assert_eq!(four_writes(&mut device), [WRITTEN; 4]);
+    // Operations of all kinds proceed side by side.
     let mut device = gang("asynchronous", &[]);
     fill(&mut device, 8);
-    // While package 0 reads, a read, a write and a read are queued for the others. The reads share the next round, and
-    // the write waits for its end, although its package is idle.
     let script = [
         (0, read(&device, 0, 1)),
         (US, read(&device, 1, 1)),
         (2 * US, write(&device, 2, 1)),
         (3 * US, read(&device, 3, 1)),
     ];
-    let ends = [(2, 2 * FETCHED + WRITTEN), (100, FETCHED), (101, 2 * FETCHED), (103, 2 * FETCHED)];
+    let ends = [(2, 2 * US + WRITTEN), (100, FETCHED), (101, US + FETCHED), (103, 3 * US + FETCHED)];
+    assert_eq!(play(&mut device, &script), ends);
+    // Eight cycles of 25 ns for the command and address of a program, on the lines that all packages share.
+    let cycles = ["bus.command_cycles={ read = 6, program = 8, erase = 5 }", "bus.command_cycle=25ns"];
+    let (command, of_read) = (8 * 25_000, 6 * 25_000);
+    let mut device = gang("asynchronous", &cycles);
+    assert_eq!(four_writes(&mut device), [1, 2, 3, 4].map(|count| count * command + WRITTEN));
+    // Data do not need the lines: a command can follow as soon as the last one has been sent.
+    let mut device = gang("asynchronous", &cycles);
+    fill(&mut device, 8);
+    let script = [(0, write(&device, 0, 1)), (command / 2, read(&device, 1, 1)), (US, read(&device, 2, 1))];
+    let ends = [(0, command + WRITTEN), (101, command + of_read + FETCHED), (102, US + of_read + FETCHED)];
     assert_eq!(play(&mut device, &script), ends);
 }
 
+/// "A long running operation such as block erasure can be performed on one element while reads or writes are proceeding
+/// on others" (Section 3.3).
 #[test]
-fn a_round_ends_with_its_slowest_operation() {
-    // Package 0 reads one page of a mapping unit of two pages, package 1 both.
-    let mut device = gang("asynchronous", &["geometry.page_size=4KiB", "geometry.mapping_unit=8KiB"]);
-    fill(&mut device, 8);
-    let half = Request { tag: 0, ..Request::new(Time::ZERO, Operation::Read, 8, 24) };
-    let next = Request { tag: 1, ..read(&device, 4, 1) };
-    // The request ends with the second unit, and so does the round.
-    assert_eq!(play(&mut device, &[(0, half), (US, next)]), [(0, 2 * FETCHED), (1, 4 * FETCHED)]);
+fn only_the_package_that_collects_garbage_is_held() {
+    for hard in [1, 3] {
+        let hard = format!("gc.hard_threshold={hard}");
+        let small = ["geometry.blocks=16", "geometry.pages=8", "capacity.spare=0.5", "gc.soft_threshold=3", &hard];
+        let mut device = gang("asynchronous", &small);
+        let count = device.config().logical_units();
+        fill(&mut device, count as u32);
+        let mut rng = Rng::new(3, "gang");
+        let mut held = 0;
+        for _ in 0..300 {
+            // Units of the first package are overwritten, and one of another package is read.
+            let (start, unit) = (device.now().0, 4 * rng.below(count / 4));
+            let other = 4 * rng.below(count / 4) + 1 + rng.below(3);
+            let writes = [0, 1, 2].map(|at| (start + at, write(&device, unit, 1)));
+            writes.iter().for_each(|&(at, request)| submit(&mut device, Time(at), request));
+            let read = read(&device, other, 1);
+            submit(&mut device, Time(start + US), read);
+            for done in drain(&mut device) {
+                let took = (done.finish - done.request.arrival).ps();
+                match done.request.operation {
+                    Operation::Read => assert_eq!(took, FETCHED, "a read of another package waits for nothing"),
+                    _ => held += u64::from(took > 3 * WRITTEN),
+                }
+            }
+        }
+        assert!(device.ftl().counters.victims > 50 && held > 50, "writes of the package wait for its collection");
+    }
 }
 
 const BY_CHANNEL: &str = "allocation={ dynamic = { scope = \"channel\" } }";
@@ -133,9 +154,8 @@ fn a_gang_takes_the_oldest_write_of_its_pools() {
         ends
     };
     assert_eq!(ends("serial"), [(0, WRITTEN), (1, 4 * WRITTEN), (4, 2 * WRITTEN), (8, 3 * WRITTEN)]);
-    // The first write starts a round alone. Unit 4 leads the second round, and unit 1 joins it.
-    assert_eq!(ends("asynchronous"), [(0, WRITTEN), (1, 2 * WRITTEN), (4, 2 * WRITTEN), (8, 3 * WRITTEN)]);
-    // The pages of a request go to all pools, and share a round.
+    assert_eq!(ends("asynchronous"), [(0, WRITTEN), (1, WRITTEN), (4, 2 * WRITTEN), (8, 3 * WRITTEN)]);
+    // The pages of a request go to all pools.
     let mut device = gang("asynchronous", &[BY_CHANNEL]);
     let all = write(&device, 0, 4);
     assert_eq!(play(&mut device, &[(0, all)]), [(0, WRITTEN)]);
@@ -166,8 +186,7 @@ fn pools_of_a_channel_work_like_static_allocation() {
     let (ends, victims) = with(BY_CHANNEL);
     assert_eq!((&ends, victims), (&with("allocation=static").0, victims));
     assert!(victims > 100);
-    // A package joins a round with operations of its own queue before writes of its pool. Reads have a rank of their
-    // own here, and no garbage is collected.
+    // Reads have a rank of their own here, and no garbage is collected.
     let with = |allocation| of("asynchronous", &["scheduler=read-first", allocation]);
     assert_eq!(with(BY_CHANNEL), with("allocation=static"));
     assert_eq!(with(BY_CHANNEL).1, 0);
@@ -409,7 +428,7 @@ fn impossible_gangs_are_refused_with_a_value_that_works() {
     assert!(text.contains("must divide geometry.channels = 4; use 2"), "{text}");
     let text = refused(&[four, "gang={ width = 2, mode = \"serial\" }"]);
     assert!(text.contains("use \"chip\""), "{text}");
-    let text = refused(&[four, "gang={ width = 2, mode = \"asynchronous\" }", "nand.concurrency=chip"]);
+    let text = refused(&[four, "gang={ width = 2, mode = \"serial\" }", "nand.concurrency=chip"]);
     assert!(text.contains("use geometry.chips = 2"), "{text}");
     let text = refused(&[four, "gang={ width = 4, mode = \"synchronous\" }", "geometry.page_size=8MiB"]);
     assert!(text.contains("at most 16 MiB; use 2"), "{text}");
@@ -417,8 +436,4 @@ fn impossible_gangs_are_refused_with_a_value_that_works() {
     let pools = "allocation={ dynamic = { scope = { channels = 6 } } }";
     let text = refused(&[&chip[..], &["geometry.channels=12", "gang.width=4", pools]].concat());
     assert!(text.contains("pools consist of whole gangs, or gangs of whole pools; use { channels = 4 }"), "{text}");
-    let interleave =
-        [&chip[..], &[four, "gang={ width = 2, mode = \"asynchronous\" }"], &["nand.advanced.interleave=true"]];
-    let text = refused(&interleave.concat());
-    assert!(text.contains("use false"), "{text}");
 }

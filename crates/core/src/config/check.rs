@@ -339,7 +339,7 @@ impl Check<'_> {
                 allocation to static"
             }
             () if !is_unit_map => "the mapping scheme writes whole blocks; set mapping.scheme to page",
-            () if device.merges() || advanced.overlaps() => {
+            () if advanced.merges() || advanced.overlaps() => {
                 "the operation shares no command and does not overlap with \
                 others; leave out the other advanced commands, except copy_back"
             }

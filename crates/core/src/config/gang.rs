@@ -25,8 +25,8 @@ pub enum GangMode {
     Serial,
     /// Shared bus: the packages work independently of one another and share a channel.
     Interleaved,
-    /// Shared control, and a data path for each package. In each round, a package executes at most one operation, all
-    /// of one kind; the next round starts when all are done.
+    /// Shared control, and a data path for each package: the packages work independently of one another, and only their
+    /// command and address cycles exclude each other.
     Asynchronous,
     /// Shared control, and a data path for each package. All packages execute the same operation at the same addresses:
     /// the gang is a virtual package with the sum of their pages, spare bytes and mapping units.

@@ -158,7 +158,6 @@ fn excluded(device: &DeviceConfig) -> Vec<(&'static str, String, &'static str)> 
         ),
         of("nand.advanced.multi_plane_program", advanced.multi_plane_program != Waste::Off, "wise or blind", mode),
         of("nand.advanced.interleave", advanced.interleave, "true", mode),
-        of("gang.mode", device.buses_per_lun() > 1, "asynchronous", mode),
     ];
     all.into_iter().filter_map(|(path, value, what)| Some((path, value?, what))).collect()
 }

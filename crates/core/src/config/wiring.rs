@@ -29,17 +29,12 @@ impl DeviceConfig {
 
     /// Returns the number of channels that the FTL sees in a LUN; 1 if a LUN is at most a channel.
     pub fn channels_per_lun(&self) -> u32 {
-        self.width_if(&[GangMode::Serial, GangMode::Asynchronous])
+        self.width_if(&[GangMode::Serial])
     }
 
-    /// Returns the number of buses of a LUN, which transfer data at the same time: those of an asynchronous gang, or 1.
-    pub fn buses_per_lun(&self) -> u32 {
+    /// Returns the number of buses that share control lines: those of an asynchronous gang, or 1.
+    pub fn buses_per_control(&self) -> u32 {
         self.width_if(&[GangMode::Asynchronous])
-    }
-
-    /// Returns `true` if planes, dies or packages may work together in one command.
-    pub fn merges(&self) -> bool {
-        self.nand.advanced.merges() || self.buses_per_lun() > 1
     }
 
     /// Returns the number of gangs; 0 without gangs.
@@ -78,23 +73,19 @@ impl DeviceConfig {
                 format!("gives pages of {}, at most 16 MiB; use {}", Bytes(self.page_bytes()), most.unwrap_or(1));
             return Some(("gang.width", width.to_string(), what));
         }
-        if !matches!(gang.mode, GangMode::Serial | GangMode::Asynchronous) || width == 1 {
+        if gang.mode != GangMode::Serial || width == 1 {
             return None;
         }
-        let mode = if gang.mode == GangMode::Serial { "serial" } else { "asynchronous" };
         if self.nand.concurrency != Concurrency::Chip {
-            let what = format!("with gang.mode = \"{mode}\" a package executes one operation at a time; use \"chip\"");
+            let what =
+                "with gang.mode = \"serial\" a package executes one operation at a time; use \"chip\"".to_owned();
             let level = format!("{:?}", self.nand.concurrency).to_lowercase();
             return Some(("nand.concurrency", level, what));
         }
         if g.chips_per_package != g.chips {
             let what =
-                format!("with gang.mode = \"{mode}\" a channel has one package; use geometry.chips = {}", g.chips);
+                format!("with gang.mode = \"serial\" a channel has one package; use geometry.chips = {}", g.chips);
             return Some(("geometry.chips_per_package", g.chips_per_package.to_string(), what));
-        }
-        if self.nand.advanced.interleave && gang.mode == GangMode::Asynchronous {
-            let what = "a package of an asynchronous gang executes one operation in each round; use false";
-            return Some(("nand.advanced.interleave", "true".to_owned(), what.to_owned()));
         }
         let AllocationConfig::Dynamic(options) = &self.allocation else { return None };
         let per_channel = self.total_planes() / self.channels().max(1);
@@ -103,7 +94,7 @@ impl DeviceConfig {
             return None;
         }
         let what = format!(
-            "with gang.mode = \"{mode}\" pools consist of whole gangs, or gangs of whole pools; use {{ channels = {width} }}"
+            "with gang.mode = \"serial\" pools consist of whole gangs, or gangs of whole pools; use {{ channels = {width} }}"
         );
         Some(("allocation.dynamic.scope", format!("{{ channels = {} }}", of_pool / per_channel), what))
     }

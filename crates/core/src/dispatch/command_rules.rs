@@ -21,8 +21,6 @@ pub(crate) struct Merging {
     pub(super) per_chip: u32,
     /// True if dies of a chip work together.
     pub(super) interleave: bool,
-    /// Number of packages of an asynchronous gang, which work in rounds; 1 without such gangs.
-    pub(super) elements: u32,
     /// True if any operations share commands.
     pub(super) any: bool,
 }
@@ -38,7 +36,7 @@ impl Merging {
         planes[array::Kind::CopyBack as usize] = advanced.copy_back != Waste::Off
             && advanced.multi_plane_program != Waste::Off
             && advanced.multi_plane_read != Wise::Off;
-        let any = device.merges();
+        let any = advanced.merges();
         Merging {
             planes,
             blind: advanced.multi_plane_program == Waste::Blind,
@@ -46,7 +44,6 @@ impl Merging {
             group: Divider::new(device.planes_per_group()),
             per_chip: device.geometry.dies,
             interleave: advanced.interleave,
-            elements: device.buses_per_lun(),
             any,
         }
     }

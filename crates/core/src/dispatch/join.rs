@@ -43,33 +43,7 @@ pub(super) fn start_merged(b: &mut impl Binder, lun: LunId, rank: u8, lead: Tran
         }
         b.parts().array.set_busy(lun);
     }
-    if merging.elements > 1 {
-        let (more_planes, packages) = start_round(b, lun, rank, kind, unit);
-        (planes, dies) = (planes + more_planes, dies + packages);
-    }
     b.parts().array.note_merged(kind, dies, planes);
-}
-
-/// Starts operations of `kind` on the packages of a gang other than that of `lead`, which leads the round. Each takes
-/// its oldest one. Returns the numbers of planes and packages that work in addition.
-fn start_round(b: &mut impl Binder, lun: LunId, rank: u8, kind: array::Kind, lead: ExecUnitId) -> (u32, u32) {
-    let View { dispatch, array, .. } = b.view();
-    let (elements, all, own) = (dispatch.merging.elements, array.planes_of(lun), array.channel_of_unit(lead));
-    let each = (all.end - all.start) / elements;
-    let (mut planes, mut packages) = (0, 0);
-    for of_package in (0..elements).map(|element| all.start + element * each).map(|first| first..first + each) {
-        let array = b.parts().array;
-        if array.channel_of_plane(PlaneId(of_package.start)) == own {
-            continue;
-        }
-        array.set_binding(lun);
-        if let Some((unit, id)) = join_unit(b, of_package, rank, kind) {
-            planes += start_unit(b, unit, rank, id);
-            packages += 1;
-        }
-    }
-    b.parts().array.set_busy(lun);
-    (planes, packages)
 }
 
 /// Starts the operation of `lead` on a unit, with other planes of the unit. Returns the number of planes that work.

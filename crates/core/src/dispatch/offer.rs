@@ -146,14 +146,6 @@ fn may_join_dealt(b: &impl Binder, plane: PlaneId) -> bool {
     let lun = array.lun_of(plane);
     let mut of_lun = dispatch.pool.dealt.iter().copied().filter(|&other| array.lun_of(other) == lun).peekable();
     let Some(&first) = of_lun.peek() else { return true };
-    if dispatch.merging.elements > 1 {
-        // Each package of a gang takes one operation in a round.
-        let same = |&other: &PlaneId| array.channel_of_plane(other) == array.channel_of_plane(plane);
-        return match of_lun.find(same) {
-            Some(other) => array.unit_of(other) == array.unit_of(plane) && may_program_together(b, other, plane),
-            None => true,
-        };
-    }
     if array.chip_of(first) != array.chip_of(plane) {
         return false;
     }

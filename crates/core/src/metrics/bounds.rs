@@ -90,9 +90,9 @@ impl Work<'_> {
         demands
     }
 
-    /// Returns the number of LUNs in the device. Each package of an asynchronous gang counts as one.
+    /// Returns the number of LUNs in the device.
     fn luns(&self) -> u32 {
-        self.config.total_planes() / self.config.planes_per_lun() * self.config.buses_per_lun()
+        self.config.total_planes() / self.config.planes_per_lun()
     }
 
     /// Returns the time for which the LUNs of each channel worked, summed, in picoseconds. They work while their cells

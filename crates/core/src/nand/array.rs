@@ -186,8 +186,10 @@ pub struct Array {
     planes_per_die: Divider,
     planes_per_chip: Divider,
     luns_per_channel: Divider,
-    /// Number of channels of a LUN: 1, or the width of asynchronous gangs.
-    channels_per_lun: u32,
+    /// End of the last command on the control lines of each asynchronous gang; empty without such gangs.
+    control: Vec<Time>,
+    /// Number of channels that share control lines.
+    channels_per_control: u32,
     last_channel: u32,
     switch_free: Time,
     /// Time spent. Indexed by channel.
@@ -212,6 +214,7 @@ impl Array {
         let (planes_per_lun, planes_per_unit) = (device.planes_per_lun(), device.planes_per_unit());
         let planes = device.total_planes();
         let (luns, units, buses) = (planes / planes_per_lun, planes / planes_per_unit, device.buses());
+        let per_control = device.buses_per_control();
         let unit = |number: u32| Unit {
             lun: LunId(number / (planes_per_lun / planes_per_unit)),
             channel: ChannelId(number / (units / buses)),
@@ -252,13 +255,14 @@ impl Array {
             planes_per_die: Divider::new(g.planes),
             planes_per_chip: Divider::new(g.dies * g.planes),
             luns_per_channel: Divider::new((luns / buses).max(1)),
-            channels_per_lun: device.buses_per_lun(),
+            control: vec![Time::ZERO; if per_control > 1 { (buses / per_control) as usize } else { 0 }],
+            channels_per_control: per_control,
             last_channel: NOWHERE,
             switch_free: Time::ZERO,
             channel_time: vec![ChannelTime::default(); buses as usize],
             die_time: vec![DieTime::default(); (planes / g.planes) as usize],
             busy: Array::busy_times(device, luns),
-            parallel: Parallel::new(if device.merges() { g.dies.max(device.buses_per_lun()) } else { 0 }, g.planes),
+            parallel: Parallel::new(if device.nand.advanced.merges() { g.dies } else { 0 }, g.planes),
             watchers: None,
         }
     }
@@ -333,23 +337,16 @@ impl Array {
         self.units_per_lun.divisor()
     }
 
-    /// Returns the channel of a LUN, or the first one of an asynchronous gang. If a LUN has several channels, all of
-    /// them are free when it takes a command.
+    /// Returns the channel of a LUN.
     #[inline]
     pub fn channel_of(&self, lun: LunId) -> ChannelId {
-        ChannelId(self.luns_per_channel.divide(lun.0) * self.channels_per_lun)
+        ChannelId(self.luns_per_channel.divide(lun.0))
     }
 
     /// Returns the channel of a unit.
     #[inline]
     pub fn channel_of_unit(&self, unit: ExecUnitId) -> ChannelId {
         self.units[unit].channel
-    }
-
-    /// Returns the channel of a plane.
-    #[inline]
-    pub fn channel_of_plane(&self, plane: PlaneId) -> ChannelId {
-        self.channel_of_unit(self.unit_of(plane))
     }
 
     /// Returns the number of the first resource of the event queue that is neither a unit nor a channel.
@@ -562,14 +559,17 @@ impl Array {
         data: Time,
     ) -> Time {
         let channel_id = self.units[unit].channel;
-        let lead = if self.timing.switches { self.turn(channel_id, (kind, plane), from) } else { Time::ZERO };
-        let channel = &mut self.channels[channel_id];
-        debug_assert!(channel.busy_until <= from, "the channel is busy");
+        let mut lead = if self.timing.switches { self.turn(channel_id, (kind, plane), from) } else { Time::ZERO };
         let (commands, all_data) = if turns == 1 {
             (command, data)
         } else {
             (Time(command.0 * u64::from(turns)), Time(data.0 * u64::from(turns)))
         };
+        if !self.control.is_empty() {
+            lead += self.await_control(channel_id, from + lead, commands);
+        }
+        let channel = &mut self.channels[channel_id];
+        debug_assert!(channel.busy_until <= from, "the channel is busy");
         let end = from + lead + commands + all_data;
         // A command for another die of the chip continues where the last one ended: together they are one transfer.
         let goes_on = self.units_per_lun.divisor() > 1 && lead == Time::ZERO && channel.busy_until == from;
@@ -583,6 +583,16 @@ impl Array {
             self.show_transfer(unit, from, from + lead, turns, end);
         }
         end
+    }
+
+    /// Occupies the control lines that a channel shares for command cycles, as soon as they are free. Returns the time
+    /// until then.
+    #[inline(never)]
+    fn await_control(&mut self, channel: ChannelId, from: Time, commands: Time) -> Time {
+        let until = &mut self.control[(channel.0 / self.channels_per_control) as usize];
+        let wait = if commands == Time::ZERO { Time::ZERO } else { until.since(from) };
+        *until = (*until).max(from + wait + commands);
+        wait
     }
 
     /// Switches a channel to the chip of a plane, and the controller to the channel. Returns the time that this takes.

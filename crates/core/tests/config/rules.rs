@@ -204,10 +204,6 @@ const NOT_WITH_CACHE: &[(&[&str], &str)] = &[
     (&["nand.advanced.copy_back=wise"], "nand.advanced.copy_back = wise or blind: with slc_cache, folded pages change"),
     (&["nand.advanced.copy_back_modify=true"], "nand.advanced.copy_back_modify = true: with slc_cache, a write may go"),
     (&["nand.advanced.multi_plane_program=wise"], "nand.advanced.multi_plane_program = wise or blind: with slc_cache"),
-    (
-        &["nand.concurrency=chip", "geometry.chips_per_package=2", "gang={ width = 2, mode = \"asynchronous\" }"],
-        "gang.mode = asynchronous: with slc_cache, two planes may program in different cell modes",
-    ),
 ];
 
 #[test]

@@ -307,10 +307,10 @@ fn gangs() -> Vec<Figure> {
         ),
         figure(
             "gang-asynchronous",
-            "Asynchronous gang: a write of two pages, and a read in the next round",
+            "Asynchronous gang: a write to one package, and a read of the other",
             &gang("gang.mode=asynchronous"),
-            (A + X + PROGRAM) + (A + READ + X),
-            &|d| vec![(0, write(d, 0, 16, 2)), (60 * US, read(d, 1, 1, 1))],
+            A + X + PROGRAM,
+            &|d| vec![(0, write(d, 0, 16, 1)), (60 * US, read(d, 1, 1, 1))],
         ),
         figure(
             "gang-synchronous",
