@@ -18,6 +18,7 @@ mod dftl;
 mod durable;
 mod dynamic;
 mod energy;
+mod exclusive;
 mod external;
 mod faults;
 mod faulty_blocks;

@@ -294,7 +294,7 @@ const CASES: &[Case] = &[
     ("gc.frontiers", &[], WRITES, ALL),
     ("gc.scope", &["allocation=dynamic"], WRITES, ALL),
     ("gc.destination", &["allocation=dynamic"], WRITES, ALL),
-    ("gc.pace", &[], WRITES, &["queued", "proportional"]),
+    ("gc.pace", &[], WRITES, ALL),
     ("gc.background", &[], BURSTS, &["-", "{ idle = \"1ms\", until = 6 }"]),
     ("gc.background", &["allocation=dynamic", "gc.scope=pool"], BURSTS, &["-", "{ idle = \"1ms\", until = 6 }"]),
     ("gc.background.idle", &["gc.background.until=6"], BURSTS, &["1ms", "5ms"]),

@@ -553,6 +553,9 @@ impl Check<'_> {
             } else if gc.pace == GcPace::Proportional {
                 "with gc.pace = \"proportional\", the free space of each plane follows its own writes; set gc.pace to \
                  \"queued\", or this to \"plane\""
+            } else if gc.pace == GcPace::Exclusive {
+                "with gc.pace = \"exclusive\", a victim holds the channel of its own plane; set gc.pace to \"queued\", or \
+                 this to \"plane\""
             } else {
                 continue;
             };
@@ -562,6 +565,10 @@ impl Check<'_> {
 
     fn thresholds(&mut self) {
         let device = self.device;
+        if device.gc.pace == GcPace::Exclusive && (device.merges_blocks() || device.map_blocks() > 0) {
+            let what = "only garbage collection of page mapping holds the channel: choose mapping.scheme = \"page\"";
+            self.refuse("gc.pace", "exclusive", what);
+        }
         let (soft, hard) = (device.soft_threshold(), device.hard_threshold());
         if device.gc.soft_threshold.of(device.geometry.blocks) == 0 {
             let what = "must be 1 block or more: garbage collection copies into a free block";

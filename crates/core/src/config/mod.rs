@@ -567,6 +567,9 @@ pub enum GcPace {
     /// collection frees as much space as the host fills. With more free space it chooses no victim. The hard threshold
     /// has no effect.
     Proportional,
+    /// Always. The moves of a victim hold its channel, until the victim is erased or its moves have to wait (SSDsim).
+    /// The hard threshold has no effect. Requires page mapping and collection by plane.
+    Exclusive,
 }
 
 impl GcPace {

@@ -200,6 +200,9 @@ impl Device {
         if !self.ftl.set_read_only(self.now) {
             return;
         }
+        if self.ftl.shape().is_exclusive {
+            (0..self.ftl.shape().planes).for_each(|plane| self.end_hold(PlaneId(plane)));
+        }
         self.stop_filling();
         for mut line in self.dispatch.take_without_place() {
             while !line.is_empty() {

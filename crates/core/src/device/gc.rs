@@ -22,6 +22,9 @@ impl Device {
             return self.journal_before_erase(); // The scheme frees blocks.
         }
         if !self.jobs.is_due(&mut self.ftl, &mut self.tasks, plane) {
+            if self.ftl.shape().is_exclusive && self.jobs[plane].is_idle() {
+                self.end_hold(plane); // The last program has emptied a failed block, which is not erased.
+            }
             return;
         }
         let lun = self.array.lun_of(plane);
@@ -107,6 +110,14 @@ impl Device {
                 return;
             }
         }
+        self.end_hold(plane);
+    }
+
+    /// Lets others use the channel that the moves of a plane's victim have held.
+    pub(super) fn end_hold(&mut self, plane: PlaneId) {
+        if let Some(channel) = self.array.release_channel(self.array.lun_of(plane)) {
+            self.tasks.push(Task::Grant(channel));
+        }
     }
 
     /// Lets the host use the space that the choice of a step has freed, then continues with the step.
@@ -131,6 +142,9 @@ impl Device {
     /// Executes a chosen step. Returns `true` if the next one can be chosen at once.
     fn take_step(&mut self, plane: PlaneId, chosen: Chosen) -> bool {
         self.journal_before_erase();
+        if self.ftl.shape().is_exclusive && self.jobs.ends_hold(&self.ftl, plane, chosen) {
+            self.end_hold(plane);
+        }
         match self.jobs.take(&self.ftl, plane, chosen) {
             Action::Queue(operation) => self.dispatch(operation),
             Action::Erase(block) => {

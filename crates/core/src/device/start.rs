@@ -376,6 +376,7 @@ impl Device {
     fn leave_unmoved(&mut self, id: TransactionId) -> bool {
         let plane = self.transactions.remove(id).plane;
         self.jobs[plane].busy = false;
+        self.end_hold(plane);
         false
     }
 
@@ -558,6 +559,9 @@ impl Device {
             ppn: erase.ppn.0,
             purpose,
         };
+        if self.ftl.shape().is_exclusive {
+            self.end_hold(erase.plane);
+        }
         self.put(at, operation)
     }
 

@@ -72,7 +72,7 @@ fn overlap_with(b: &mut impl Binder, lun: LunId, unit: ExecUnitId, rank: u8, id:
         Kind::Write if writes_may_follow(view, unit) && follows(b, unit, rank, id) => {
             let Parts { array, tasks, now, .. } = b.parts();
             let channel = array.channel_of(lun);
-            if array.channel_is_idle(channel, now) {
+            if array.has_channel(lun, now) {
                 return program_ahead(b, unit, rank, id);
             }
             array.request_ahead(unit, rank);

@@ -59,7 +59,7 @@ pub(crate) fn enqueue_last(b: &mut impl Binder, id: TransactionId) {
         && array.state(lun) == LunState::Idle
         && dispatch.waiting.rank_of_first(lun).is_none()
         && !(tasks.any_new() || tasks.holds());
-    let has_channel = is_alone && array.channel_is_idle(array.channel_of(lun), now);
+    let has_channel = is_alone && array.has_channel(lun, now);
     if !is_alone || (!has_channel && needs_channel(array, transaction)) {
         return enqueue(b, id);
     }
@@ -170,6 +170,7 @@ fn is_fused(transaction: &Transaction) -> bool {
 fn needs_channel(array: &Array, transaction: &Transaction) -> bool {
     let timing = array.timing();
     match transaction.kind {
+        Kind::GcRead | Kind::CopyBack if array.holds_channels() => true,
         Kind::HostRead | Kind::RmwRead | Kind::GcRead | Kind::CopyBack | Kind::MapRead | Kind::MergeRead => {
             timing.read_command > Time::ZERO
         }
@@ -184,7 +185,7 @@ fn needs_channel(array: &Array, transaction: &Transaction) -> bool {
 pub(super) fn start_or_request(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) {
     let Parts { dispatch, transactions, array, now, .. } = b.parts();
     let channel = array.channel_of(lun);
-    let has_channel = array.channel_is_idle(channel, now);
+    let has_channel = array.has_channel(lun, now);
     if has_channel || !needs_channel(array, &transactions[id]) {
         let unit = ExecUnitId(lun.0 * array.units_per_lun());
         return start_or_rest(b, unit, lun, Some((rank, id)), has_channel);
@@ -228,7 +229,7 @@ fn granted(b: &mut impl Binder, unit: ExecUnitId) {
 #[inline(always)]
 pub(crate) fn continue_at_once(b: &mut impl Binder, unit: ExecUnitId) -> bool {
     let View { dispatch, array, now, .. } = b.view();
-    let is_free = !dispatch.overlapping.read && array.channel_is_idle(array.channel_of_unit(unit), now);
+    let is_free = !dispatch.overlapping.read && array.has_channel(array.lun_of_unit(unit), now);
     if is_free {
         resume(b, unit);
     }
@@ -240,7 +241,7 @@ pub(crate) fn continue_at_once(b: &mut impl Binder, unit: ExecUnitId) -> bool {
 pub(crate) fn continue_operation(b: &mut impl Binder, unit: ExecUnitId, rank: u8) {
     let Parts { array, now, .. } = b.parts();
     let channel = array.channel_of_unit(unit);
-    if array.channel_is_idle(channel, now) {
+    if array.has_channel(array.lun_of_unit(unit), now) {
         return resume(b, unit);
     }
     array.request_more(unit, rank, now);

@@ -173,6 +173,8 @@ pub struct Shape {
     pub classes: u32,
     /// True if garbage collection keeps pace with the host (`gc.pace`).
     pub paces: bool,
+    /// True if garbage collection precedes the host and holds the channel (`gc.pace`).
+    pub is_exclusive: bool,
     /// True if each write may go to any plane of the device (dynamic allocation).
     pub one_pool: bool,
 }
@@ -211,6 +213,7 @@ impl Shape {
             trim_journal: device.durability.trim_journal,
             classes: device.temperature.classes(),
             paces: device.gc.pace == GcPace::Proportional,
+            is_exclusive: device.gc.pace == GcPace::Exclusive,
             one_pool: matches!(&device.allocation, AllocationConfig::Dynamic(options) if options.pools(device) == 1),
         }
     }

@@ -8,13 +8,14 @@ mod watchers;
 
 use super::parallel::Parallel;
 use super::timing::Timing;
-use crate::config::DeviceConfig;
+use crate::config::{DeviceConfig, GcPace};
 use crate::scheduler::RANKS;
 use crate::sim::id::{ChannelId, ExecUnitId, LunId, PlaneId, Ppn};
 use crate::sim::memory::Divider;
 use crate::sim::queue::EventQueue;
 use crate::sim::table::Table;
 use crate::sim::time::Time;
+use crate::work::Class;
 use busy::BusyTime;
 pub use operation::{Kind, Member, Operation, Spot};
 use overlap::{Beside, Overlap};
@@ -190,6 +191,8 @@ pub struct Array {
     control: Vec<Time>,
     /// Number of channels that share control lines.
     channels_per_control: u32,
+    /// LUN that holds each channel, or `NONE`; empty if garbage collection holds no channels.
+    held_by: Vec<LunId>,
     last_channel: u32,
     switch_free: Time,
     /// Time spent. Indexed by channel.
@@ -257,6 +260,7 @@ impl Array {
             luns_per_channel: Divider::new((luns / buses).max(1)),
             control: vec![Time::ZERO; if per_control > 1 { (buses / per_control) as usize } else { 0 }],
             channels_per_control: per_control,
+            held_by: vec![LunId::NONE; if device.gc.pace == GcPace::Exclusive { buses as usize } else { 0 }],
             last_channel: NOWHERE,
             switch_free: Time::ZERO,
             channel_time: vec![ChannelTime::default(); buses as usize],
@@ -416,11 +420,42 @@ impl Array {
         self.units[ExecUnitId(lun.0 * self.units_per_lun.divisor())].rank
     }
 
-    /// Returns `true` if a channel is free and its queue is empty.
+    /// Returns `true` if a channel is free, its queue is empty, and no LUN holds it.
     #[inline]
     pub fn channel_is_idle(&self, channel: ChannelId, now: Time) -> bool {
-        let channel = &self.channels[channel];
-        channel.busy_until <= now && channel.waiting == 0
+        let state = &self.channels[channel];
+        state.busy_until <= now && state.waiting == 0 && (self.held_by.is_empty() || self.holder(channel).is_none())
+    }
+
+    /// Returns `true` if a LUN can use its channel at once: it holds the channel, or the channel is idle.
+    #[inline]
+    pub fn has_channel(&self, lun: LunId, now: Time) -> bool {
+        let channel = self.channel_of(lun);
+        if !self.held_by.is_empty() && self.holder(channel) == lun {
+            return self.channels[channel].busy_until <= now;
+        }
+        self.channel_is_idle(channel, now)
+    }
+
+    /// Returns the LUN that holds a channel, or `NONE`.
+    fn holder(&self, channel: ChannelId) -> LunId {
+        self.held_by.get(channel.index()).copied().unwrap_or(LunId::NONE)
+    }
+
+    /// Returns `true` if garbage collection holds channels.
+    #[inline]
+    pub fn holds_channels(&self) -> bool {
+        !self.held_by.is_empty()
+    }
+
+    /// Ends the hold of a LUN on its channel. Returns the channel if the LUN held it.
+    pub fn release_channel(&mut self, lun: LunId) -> Option<ChannelId> {
+        let channel = self.channel_of(lun);
+        let is_held = self.held_by.get(channel.index()) == Some(&lun);
+        is_held.then(|| {
+            self.held_by[channel.index()] = LunId::NONE;
+            channel
+        })
     }
 
     /// Queues an idle LUN for its channel, to start a command.
@@ -442,8 +477,17 @@ impl Array {
     pub fn withdraw(&mut self, lun: LunId, now: Time) {
         let unit = ExecUnitId(lun.0 * self.units_per_lun.divisor());
         debug_assert!(self.state(lun) == LunState::Requesting && !self.requests_ahead(unit));
+        self.leave_channel_line(self.channel_of_unit(unit), unit);
+        if self.is_watched() {
+            self.show_grant(unit, now);
+        }
+        self.luns[lun].state = LunState::Idle;
+    }
+
+    /// Removes a unit from the queue for its channel.
+    #[inline]
+    fn leave_channel_line(&mut self, channel: ChannelId, unit: ExecUnitId) {
         let Unit { rank, next, .. } = self.units[unit];
-        let channel = self.channel_of_unit(unit);
         // The queue is that of commands or that of data. It has at most all units of one channel.
         for number in [usize::from(rank), usize::from(rank) + RANKS] {
             let (first, last) = self.channels[channel].lines[number];
@@ -464,10 +508,19 @@ impl Array {
             channel.waiting &= !(u32::from(queue.0.is_none()) << number);
             break;
         }
-        if self.is_watched() {
-            self.show_grant(unit, now);
-        }
-        self.luns[lun].state = LunState::Idle;
+    }
+
+    /// Returns the first unit in the queue of a channel that belongs to the LUN that holds it.
+    #[cold]
+    fn waiting_of_holder(&self, channel: ChannelId) -> Option<ExecUnitId> {
+        let holder = self.holder(channel);
+        self.channels[channel].lines.iter().find_map(|&(first, _)| {
+            let mut unit = first;
+            while unit.is_some() && self.units[unit].lun != holder {
+                unit = self.units[unit].next;
+            }
+            unit.get()
+        })
     }
 
     fn enqueue(&mut self, unit: ExecUnitId, rank: u8, cycles: Cycles, now: Time) {
@@ -523,6 +576,10 @@ impl Array {
         if state.waiting == 0 {
             return None;
         }
+        let of_holder = if self.holds_channels() { self.waiting_of_holder(channel) } else { None };
+        if self.holder(channel).is_some() && of_holder.is_none() {
+            return None; // The end of the hold grants the channel.
+        }
         let resource = self.units.len() as u32 + channel.0;
         if self.events.is_set(resource) {
             return None; // The channel's release is pending, possibly at this time.
@@ -532,13 +589,17 @@ impl Array {
             return None;
         }
         let number = state.waiting.trailing_zeros() as usize;
-        let first = state.lines[number].0;
-        let next = self.units[first].next;
-        let channel = &mut self.channels[channel];
-        channel.lines[number].0 = next;
-        if next.is_none() {
-            channel.lines[number].1 = ExecUnitId::NONE;
-            channel.waiting &= !(1 << number);
+        let first = of_holder.unwrap_or(state.lines[number].0);
+        if of_holder.is_some() {
+            self.leave_channel_line(channel, first);
+        } else {
+            let next = self.units[first].next;
+            let channel = &mut self.channels[channel];
+            channel.lines[number].0 = next;
+            if next.is_none() {
+                channel.lines[number].1 = ExecUnitId::NONE;
+                channel.waiting &= !(1 << number);
+            }
         }
         if self.is_watched() && !self.requests_ahead(first) {
             self.show_grant(first, now);
@@ -585,7 +646,7 @@ impl Array {
         end
     }
 
-    /// Occupies the control lines that a channel shares for command cycles, as soon as they are free. Returns the time
+    /// Occupies the control lines that a channel shares for command cycles, when these are free. Returns the time
     /// until then.
     #[inline(never)]
     fn await_control(&mut self, channel: ChannelId, from: Time, commands: Time) -> Time {
@@ -675,6 +736,10 @@ impl Array {
         debug_assert!(state.operation.plane.0 / self.planes_per_unit.divisor() == unit.0, "a plane of another unit");
         state.cells = Time::ZERO;
         let Operation { kind, class, command, data, .. } = state.operation;
+        if !self.held_by.is_empty() && kind != Kind::Erase && class.is_collecting() && class != Class::Summary {
+            let channel = self.channel_of(lun);
+            self.held_by[channel.index()] = lun;
+        }
         self.clear_overlap(unit);
         let data = if kind == Kind::Program { data } else { Time::ZERO };
         let mut from = now;

@@ -66,7 +66,9 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
             continue;
         }
         let is_due = match config.gc.pace {
-            GcPace::Queued => ftl.blocks.free_blocks(PlaneId(plane), Role::Data) + u32::from(functional) <= least,
+            GcPace::Queued | GcPace::Exclusive => {
+                ftl.blocks.free_blocks(PlaneId(plane), Role::Data) + u32::from(functional) <= least
+            }
             GcPace::Proportional => is_behind(device, PlaneId(plane), functional),
         };
         // Copies may have filled the plane since its last block was opened.

@@ -379,6 +379,16 @@ impl Case {
         case
     }
 
+    /// Draws a device whose garbage collection holds channels.
+    pub fn exclusive(seed: u64) -> Case {
+        let more: &[More] = if seed.is_multiple_of(3) { &[faults] } else { &[] };
+        let mut case = Case::draw(seed, seed.is_multiple_of(5), Scheme::Page, more);
+        let pools = ["gc.pace=", "gc.scope=", "gc.destination="];
+        case.overrides.retain(|text| !pools.iter().any(|option| text.starts_with(option)));
+        case.overrides.push("gc.pace=exclusive".to_owned());
+        case
+    }
+
     fn with_capacity(seed: u64, full: bool, scheme: Scheme) -> Case {
         Case::draw(seed, full, scheme, &[])
     }
@@ -658,7 +668,7 @@ fn log_blocks(rng: &mut Rng, overrides: &mut Vec<String>) {
         ),
     };
     overrides.push(format!("mapping.scheme={{ {scheme} }}"));
-    // All draws above stay as they are.
+    // The draws above stay the same.
     if let Some((name, _)) = scheme.split_once(" = ").filter(|_| one_in(rng, 3)) {
         overrides.push(format!("mapping.scheme.{name}.first_writes=log"));
     }

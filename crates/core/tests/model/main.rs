@@ -220,6 +220,13 @@ fn few_active_blocks_change_no_answer() {
 }
 
 #[test]
+fn collection_that_holds_channels_changes_no_answer() {
+    for seed in seeds(cases(6)) {
+        assert_passes(&Case::exclusive(seed));
+    }
+}
+
+#[test]
 fn folding_changes_no_answer() {
     for seed in seeds(cases(6)) {
         assert_passes(&Case::cached(seed));

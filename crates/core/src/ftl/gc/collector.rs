@@ -114,6 +114,9 @@ impl Collector {
         if ftl.shape().paces {
             return self.is_behind(ftl, plane);
         }
+        if ftl.shape().is_exclusive {
+            return !self.jobs[plane].is_background;
+        }
         match &ftl.pools {
             Some(_) => ftl.blocks.free_together(self.collected_by(ftl, plane)) <= ftl.hard(),
             None => {
@@ -329,6 +332,19 @@ impl Collector {
     pub fn postponed(&mut self, plane: PlaneId) -> Option<Chosen> {
         let (step, class) = self.jobs[plane].coming.take()?;
         Some(Chosen { step, class, has_victim: false })
+    }
+
+    /// Returns `true` if a plane holds no channel during a step, with `gc.pace = "exclusive"`. The command of an erase
+    /// is the last to hold it.
+    pub fn ends_hold(&self, ftl: &Ftl, plane: PlaneId, chosen: Chosen) -> bool {
+        let blocks = &ftl.blocks;
+        let can_erase = |block| blocks.plane_of(block) == plane && blocks.can_erase(block);
+        match chosen.step {
+            Step::Read { .. } | Step::CopyBack { .. } | Step::Write => false,
+            Step::Erase(block) => self.jobs[plane].is_background || blocks.block(block).failed,
+            Step::Rest => self.jobs[plane].is_background || !blocks.awaiting_erase().any(can_erase),
+            Step::Leave(_) | Step::Choose => true,
+        }
     }
 
     /// Takes a chosen step. Returns what follows.
