@@ -136,9 +136,11 @@ fn write_page(out: &mut impl Write, args: Args, makers: &Externals) -> anyhow::R
     Ok(())
 }
 
-/// Groups of built-in devices: the title, and whether a device belongs to the group. A device is in the first group
-/// that it belongs to.
-const GROUPS: [(&str, fn(&Listed) -> bool); 3] = [
+/// Title of a group of built-in devices, and whether a device belongs to it.
+type Group = (&'static str, fn(&Listed) -> bool);
+
+/// Groups of built-in devices. A device is in the first one that it belongs to.
+const GROUPS: [Group; 3] = [
     ("Present-day drives", |device| device.description.contains("present-day")),
     ("For first steps and measurements", |device| device.name == "tiny" || device.name.starts_with("bench-")),
     ("Drives of papers and of other simulators", |_| true),

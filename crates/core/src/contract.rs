@@ -199,7 +199,10 @@ pub fn power_cuts(config: &DeviceConfig, externals: &Externals) {
         check_fault(&device);
         let flash = device.power_cut(round).expect("the device is durable");
         let recovered = Device::recover_in_memory(config.clone(), options(), flash, None);
-        (device, _) = recovered.unwrap_or_else(|error| failed(error.to_string())).expect("the recovery is not cut");
+        (device, _) = match recovered {
+            Ok(recovered) => recovered.expect("the recovery is not cut"),
+            Err(error) => failed(error.to_string()),
+        };
         device.check_invariants().unwrap_or_else(|what| failed(what));
         for (unit, &least) in least.iter().enumerate() {
             let found = u64::from(device.ftl().read_contents(Lpn(unit as u32), 0, 1)[0]);

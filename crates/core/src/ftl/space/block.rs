@@ -13,7 +13,7 @@ pub enum BlockState {
     Open,
     /// Full: garbage collection may choose it.
     Closed,
-    /// LoadedDevice by garbage collection; its valid units are being moved.
+    /// Chosen by garbage collection; its valid units are being moved.
     Victim,
     /// All valid units have been read: waits for its dependents, then for its erase.
     AwaitingErase,

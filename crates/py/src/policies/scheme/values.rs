@@ -56,7 +56,7 @@ mirrors! {
     /// Contents of a block.
     Role = space::Role { Data, Map, Cache }
     /// State of a block in its life cycle.
-    BlockState = space::BlockState { Free, Open, Closed, Victim, AwaitingErase, Logical, Failed, Bad }
+    BlockState = space::BlockState { Free, Open, Closed, Victim, AwaitingErase, Logical, Failed, Bad, WornOut }
     /// Cause of a program.
     ProgramCause = counters::ProgramCause {
         Host, Gc, Wear, Summary, Padding, WasteCopyback, WasteAlignment, Map, Merge, Journal, Checkpoint, Fold,
