@@ -21,7 +21,7 @@ const UNITS: u64 = 64;
 
 /// Log blocks of FAST: a sequential one and two random ones.
 const FAST: &str = "{ fast = { logs = { sequential = 1, random = 2 }, first_writes = \"log\" } }";
-/// The same, with first writes to data blocks.
+/// FAST with first writes to data blocks.
 const IN_PLACE: &str = "{ fast = { logs = { sequential = 1, random = 2 } } }";
 /// Log blocks of one logical block each.
 const BAST: &str = "{ bast = { logs = 4, first_writes = \"log\" } }";

@@ -22,7 +22,7 @@ impl Gather {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the gather, all reads of which have ended.
+    /// Returns the gather, whose reads have all ended.
     fn read(&self) -> PyResult<MutexGuard<'_, mover::Gather>> {
         let gather = self.lock();
         if gather.is_reading() {

@@ -1,7 +1,7 @@
 //! Loans: parts of the simulator that a mapping scheme in Python has during a call.
 //!
-//! Python objects cannot borrow. So the objects that a scheme gets hold a [`Loans`], which has the address of a borrowed
-//! part during the call, and none afterwards.
+//! Python objects cannot borrow. So the objects that a scheme gets hold a [`Loans`], which has the address of a part
+//! during the call, and none afterwards.
 #![allow(unsafe_code)] // Borrows by address.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -18,7 +18,7 @@ pub fn operation_at(ops: &Table, id: u32) -> PyResult<TransactionId> {
     Err(PyKeyError::new_err(format!("there is no operation {id}")))
 }
 
-/// Where the fields of an operation are.
+/// Place of the fields of an operation.
 enum Place {
     /// In the object. Python's memory has a smaller alignment than an operation.
     Here(Box<Mutex<Core>>),
