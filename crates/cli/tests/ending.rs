@@ -247,7 +247,7 @@ fn a_series_that_is_ended_shows_the_finished_seeds() {
     let bench = Bench::with_device();
     let arguments = ["rw=randread number_ios=5000", "--seeds", "1000"];
     let mut running = Running::start(&bench, &arguments, Stdio::null()).listens();
-    running.says("seed 3 of 1000");
+    running.says("seed 3, 3 of 1000");
     let output = running.end_within(Signal::INT, 5);
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     let text = String::from_utf8(output.stdout).unwrap();

@@ -36,7 +36,7 @@ fn a_job_file_runs() {
     let other = bench.json(&["jobs", "--precondition", "none"]);
     assert_eq!(other["workload"]["digest"], summary["workload"]["digest"]);
     assert_eq!(other["requests"], summary["requests"]);
-    let page = String::from_utf8(bench.run(&["jobs.fio"]).stdout).unwrap();
+    let page = String::from_utf8(bench.run(&["jobs.fio", "--details"]).stdout).unwrap();
     assert!(page.contains("reads.1: randread of 4 KiB in the first 1 MiB, 1 outstanding"), "{page}");
     // A job file can also be a precondition, but not with a log, because preconditioning has no simulated time.
     let error = bench.error(2, &["rw=read number_ios=1", "--precondition", "jobs.fio"]);

@@ -188,7 +188,7 @@ fn the_cost_of_the_trim_journal_is_linear() {
     let [with, without] = ["true", "false"].map(|journal| {
         let begun = Instant::now();
         let set = format!("durability.trim_journal={journal}");
-        let text = bench.good(&["run", "hu2011", "trims.fio", "--set", &set]);
+        let text = bench.good(&["run", "hu2011", "trims.fio", "--details", "--set", &set]);
         assert_eq!(text.contains("trim journal 100.0 %"), journal == "true", "{text}");
         begun.elapsed()
     });

@@ -30,7 +30,7 @@ fn nbd_clients_of_other_projects_work() {
     for able in ["can_flush", "can_fua", "can_trim", "can_zero", "can_fast_zero", "can_multi_conn", "can_df"] {
         assert_eq!(export[able], true, "{able}");
     }
-    assert_eq!((&export["block_size_minimum"], &export["block_size_preferred"]), (&512.into(), &4096.into()));
+    assert_eq!((&export["block_size_minimum"], &export["block_size_preferred"]), (&1.into(), &4096.into()));
 
     let image: Vec<u8> = (0..53_686_272u32).map(|at| if at < 8 << 20 { (at / 513) as u8 } else { 0 }).collect();
     fs::write(live.path("in.img"), &image).unwrap();

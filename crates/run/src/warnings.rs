@@ -79,12 +79,15 @@ pub fn partial_pages(precondition: &Precondition, device: &Device, counters: &Co
 }
 
 /// Returns the warning about write amplification that is lower than in a longer run, because the run has filled free
-/// blocks that garbage collection did not replace.
+/// blocks that garbage collection did not replace. A device that was only filled starts with free blocks, which are a
+/// part of that state.
 pub fn used_up_space(summary: &Summary) -> Option<String> {
     /// Share of the programs that needs no warning.
     const NEGLIGIBLE: f64 = 0.01;
     let (gc, config) = (&summary.gc, &summary.config);
-    let blocks = u64::try_from(-gc.free_blocks_gained).ok().filter(|_| gc.victims > 0)?;
+    let state = &summary.precondition.requested;
+    let is_aged = !["none", "fill"].iter().any(|fresh| state.starts_with(fresh));
+    let blocks = u64::try_from(-gc.free_blocks_gained).ok().filter(|_| is_aged && gc.victims > 0)?;
     let space = blocks as f64 * f64::from(config.data_units_per_block());
     let share = space / (summary.flash.units.programmed.max(1)) as f64;
     (share > NEGLIGIBLE).then(|| {

@@ -197,7 +197,8 @@ fn the_monitor_counts_block_mapping_merges_by_kind() {
 
 #[test]
 fn the_monitor_shows_log_blocks() {
-    let set = ["mapping.scheme={ fast = { logs = { sequential = 1, random = 2 } } }".to_owned()];
+    let set =
+        ["mapping.scheme={ fast = { logs = { sequential = 1, random = 2 }, first_writes = \"log\" } }".to_owned()];
     let config = config::load("tiny", &set).unwrap();
     let block = u64::from(config.data_units_per_block()) * 4096;
     let mut device = Device::new(config, made_with()).unwrap();

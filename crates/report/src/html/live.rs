@@ -140,8 +140,8 @@ mod tests {
             "over nbd 12.5",
             "at most 1.0 % of",
             "3 more",
-            "<td>6</td><td>75.0 %</td>",
-            "<td>2</td><td>25.0 %</td>",
+            ">6</td><td data-name=\"share of late replies\">75.0 %</td>",
+            ">2</td><td data-name=\"share of late replies\">25.0 %</td>",
             "<p>nbd clients sent their next request late in 25.0 % of 80 turns.</p>",
         ] {
             assert!(text.contains(part), "{part}: {text}");

@@ -519,7 +519,7 @@ fn merge(
 
 /// Merges of FAST with a log block of each kind.
 fn merges() -> Vec<Figure> {
-    const FAST: &str = "mapping.scheme={ fast = { logs = { sequential = 1, random = 1 } } }";
+    const FAST: &str = "mapping.scheme={ fast = { logs = { sequential = 1, random = 1 }, first_writes = \"log\" } }";
     const COPY: u64 = A + READ + X + A + X + PROGRAM;
     let on = |chips, pages| [chips, "allocation.static.order=chip-plane-die-channel", FAST, pages];
     let (four, two) = (on("geometry.chips=3", "geometry.pages=4"), on("geometry.chips=4", "geometry.pages=2"));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::metrics::summary::{
-    Live, LogBlocks, MapPages, Merges, Operations, ParallelCommands, Requests, Share, Summary,
+    ArrayUse, Live, LogBlocks, MapPages, Merges, Operations, ParallelCommands, Requests, Share, Summary,
 };
 use floatgate_report::live::clients;
 use floatgate_report::number::grouped;
@@ -79,11 +79,13 @@ fn brief(summary: &Summary, around: &Around) -> String {
             gc(&mut page, summary, false);
         }
         faults(&mut page, summary);
+        summary.array.iter().for_each(|array| array_state(&mut page, array));
         page
     };
     let mut end = Page::default();
     written(&mut end, around.written);
-    let kept = end.text.lines().count();
+    let last = end.text.lines().count();
+    let kept = last + usize::from(!summary.warnings.is_empty());
     let mut page = of_streams(true);
     if page.text.lines().count() + kept > LINES {
         page = of_streams(false);
@@ -92,7 +94,7 @@ fn brief(summary: &Summary, around: &Around) -> String {
     page.text = page.text.lines().take(LINES - kept).map(|line| format!("{line}\n")).collect();
     let mut warned = Page::default();
     warnings(&mut warned, summary, around.with_warnings);
-    let space = LINES.saturating_sub(page.text.lines().count() + kept);
+    let space = LINES.saturating_sub(page.text.lines().count() + last);
     if warned.text.lines().count() > space {
         let count = summary.warnings.len() as u64;
         warned = Page::default();
@@ -242,12 +244,22 @@ fn reasons(page: &mut Page, summary: &Summary) {
     labeled(page, "limited by", latency::bottleneck(&summary.bottleneck, merges));
 }
 
-/// Writes the work of the controller of an array, and a line for each member.
-fn array(page: &mut Page, summary: &Summary) {
-    let Some(array) = &summary.array else { return };
+/// Writes the state of an array, and how far its rebuild has come.
+fn array_state(page: &mut Page, array: &ArrayUse) {
     let failed: Vec<String> = array.failed.iter().map(u32::to_string).collect();
     let failed = if failed.is_empty() { String::new() } else { format!(", without member {}", failed.join(", ")) };
     page.line("array", format!("level {}, {}{failed}", array.config["level"], array.state));
+    if let Some(rebuild) = &array.rebuild {
+        let [done, all] = [rebuild.stripes_done, rebuild.stripes].map(grouped);
+        let end = rebuild.finished_s.map_or_else(String::new, |s| format!(", complete at {}", seconds(s)));
+        page.line("rebuild", format!("{done} of {all} stripes{end}"));
+    }
+}
+
+/// Writes the work of the controller of an array, and a line for each member.
+fn array(page: &mut Page, summary: &Summary) {
+    let Some(array) = &summary.array else { return };
+    array_state(page, array);
     let writes = &array.writes;
     let strategies = [
         ("full stripe", writes.full_stripe),
@@ -271,11 +283,6 @@ fn array(page: &mut Page, summary: &Summary) {
     if array.stripe_waits > 0 {
         let (waits, mean) = (array.stripe_waits, array.stripe_wait_us / array.stripe_waits as f64);
         page.line("stripe waits", format!("{} of {} us on average", grouped(waits), decimals(mean)));
-    }
-    if let Some(rebuild) = &array.rebuild {
-        let [done, all] = [rebuild.stripes_done, rebuild.stripes].map(grouped);
-        let end = rebuild.finished_s.map_or_else(String::new, |s| format!(", complete at {}", seconds(s)));
-        page.line("rebuild", format!("{done} of {all} stripes{end}"));
     }
     for (number, member) in summary.members.iter().enumerate() {
         let (all, latency) = (&member.requests.all, &member.requests.all.latency_us);
@@ -513,6 +520,7 @@ fn gc(page: &mut Page, summary: &Summary, with_details: bool) {
     let victim = plural(gc.victims, "victim");
     let page_moved = if moved == "1" { "page" } else { "pages" };
     let gained = match gc.free_blocks_gained {
+        _ if !with_details => String::new(),
         0 => String::new(),
         gained => format!(" ({gained:+} in all planes since the start)"),
     };
