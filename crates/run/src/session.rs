@@ -29,8 +29,8 @@ use crate::simulated::{self, build_array, precondition_any, state_warnings, summ
 use crate::spec::{RunSpec, StateSpec};
 use crate::traces::Traces;
 use crate::warnings::{
-    INTERRUPTED, Warnings, arrivals_outran, depends_on_load, few_victims, not_served, not_steady, nothing_measured,
-    unfinished, used_up_space,
+    INTERRUPTED, Warnings, arrivals_outran, depends_on_load, not_served, not_steady, nothing_measured, unfinished,
+    used_up_space,
 };
 use crate::workload::{self, Workload};
 use crate::{concurrent, files, no_effect, state};
@@ -220,7 +220,6 @@ impl<'a> Session<'a> {
         let mut late = Warnings::default();
         late.add(no_effect::lines(&chosen, &workload, &summary), frontend);
         late.add(used_up_space(&summary), frontend);
-        late.add(few_victims(&summary), frontend);
         summary.warnings.extend(late.into_texts());
         summary.set_cost(wall_s, cpu_s, cost::peak_rss_bytes());
         Ok(Finished { summary, workload, prepared_s, written: Vec::new() })

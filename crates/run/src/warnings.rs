@@ -9,7 +9,6 @@ use floatgate_core::sim::time::Time;
 use floatgate_report::number::grouped;
 
 use crate::frontend::Frontend;
-use crate::text::plural;
 use crate::workload::Workload;
 
 /// Warning of a run that the user ended.
@@ -88,6 +87,9 @@ pub fn used_up_space(summary: &Summary) -> Option<String> {
     let state = &summary.precondition.requested;
     let is_aged = !["none", "fill"].iter().any(|fresh| state.starts_with(fresh));
     let blocks = u64::try_from(-gc.free_blocks_gained).ok().filter(|_| is_aged && gc.victims > 0)?;
+    if blocks <= config.total_planes().into() {
+        return None; // Each plane is between two collections.
+    }
     let space = blocks as f64 * f64::from(config.data_units_per_block());
     let share = space / (summary.flash.units.programmed.max(1)) as f64;
     (share > NEGLIGIBLE).then(|| {
@@ -96,18 +98,6 @@ pub fn used_up_space(summary: &Summary) -> Option<String> {
              garbage collection did not replace; run longer, or precondition with the job itself",
             share * 100.0
         )
-    })
-}
-
-/// Returns the warning about a steady state that was measured over few victims.
-pub fn few_victims(summary: &Summary) -> Option<String> {
-    /// Number of victims whose mean is stable.
-    const ENOUGH: u64 = 50;
-    let victims = summary.gc.victims;
-    let is_steady = summary.precondition.reached.converged.is_some();
-    (is_steady && (1..ENOUGH).contains(&victims)).then(|| {
-        let victims = format!("{victims} {}", plural(victims, "collected block"));
-        format!("write amplification is that of only {victims}, and differs from run to run; run longer")
     })
 }
 
