@@ -46,7 +46,7 @@ def test_without_copies_results_equal_those_of_page_mapping(example):
 
 def test_counts_follow_from_the_copies(example):
     summary = fg.run(device(example), WRITES, precondition="fill").summary
-    pages = summary.flash.pages_programmed_by_cause
+    pages = summary.flash.programs_by_cause
     assert pages.host == 3000
     assert summary.write_amplification == pytest.approx(1 + pages.merge / 3000)
     assert pages.merge > 0

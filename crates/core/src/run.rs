@@ -445,11 +445,12 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         let mut submission = self.next_time();
         let mut went_on = true;
         loop {
+            let before = self.seen.completed;
             if let Some(depth) = self.closed_depth()
                 && self.run_closed(depth, watcher)?
             {
                 submission = self.next_time();
-                went_on = true;
+                went_on |= self.seen.completed > before;
             }
             if submission.is_none() {
                 if self.last.is_none() && self.all_answered() {

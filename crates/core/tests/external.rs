@@ -9,12 +9,18 @@ use floatgate_core::cache::eviction::EvictionPolicy;
 use floatgate_core::config::{DeviceConfig, Offer, load_with};
 use floatgate_core::contract;
 use floatgate_core::device::{Device, Options};
-use floatgate_core::external::{Built, Cause, Externals, Provider, Wanted, position};
+use floatgate_core::external::{Built, Cause, Externals, Outside, Provider, Wanted, position};
+use floatgate_core::ftl::Ftl;
 use floatgate_core::ftl::allocation::{AllocationPolicy, Order, PlaneSet};
 use floatgate_core::ftl::gc::trigger::TriggerPolicy;
 use floatgate_core::ftl::gc::victim::{Index, VictimPolicy};
 use floatgate_core::ftl::gc::wear::{Needs, WearPolicy};
-use floatgate_core::ftl::space::{BlockView, Candidates, RegionView};
+use floatgate_core::ftl::mapping::external::ExternalMapping;
+use floatgate_core::ftl::mapping::{
+    Bound, Change, Context, Ended, KeptBlock, LookUp, Mapping, Place, Program as ProgramOf, Recovering, SchemeReport,
+    Step, Target,
+};
+use floatgate_core::ftl::space::{BlockView, Candidates, InHand, RegionView};
 use floatgate_core::ftl::temperature::TemperaturePolicy;
 use floatgate_core::ftl::temperature::written::Written;
 use floatgate_core::metrics::summary::{Precondition as SavedFrom, Reached};
@@ -25,8 +31,9 @@ use floatgate_core::scheduler::reads_before_writes::ReadsBeforeWrites;
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, TransactionId};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
-use floatgate_core::sim::source::Source;
+use floatgate_core::sim::source::{Pace, Source};
 use floatgate_core::sim::time::Time;
+use floatgate_core::state::{Reader, StateError, Writer};
 use floatgate_core::work::{Class, LunQueue, Queued};
 
 /// A policy whose name determines what it does.
@@ -651,4 +658,88 @@ fn a_device_is_not_built_without_the_program_of_its_policy() {
     assert_eq!(with.gc.victim.name(), "mine");
     let other = device_config(&["gc.victim={ external = { name = \"mine\", source = \"13\", options = { d = 4 } } }"]);
     assert_ne!(with.digest(), other.digest(), "another source changes the digest");
+}
+
+/// A mapping scheme that fails at the first call that changes it.
+#[derive(Debug, Default)]
+struct Broken {
+    error: Option<Cause>,
+}
+
+impl<C: Context + ?Sized> Mapping<C> for Broken {
+    fn look_up(&mut self, _: &mut C, _: Lpn, _: LookUp) -> bool {
+        true
+    }
+    fn changed(&mut self, _: &mut C, _: Lpn, _: Change) {}
+    fn place(&mut self, _: &mut C, _: TransactionId) {
+        self.error = Some(failed("no place"));
+    }
+    fn target(&self, _: &Ftl, _: ProgramOf) -> Target {
+        Target { plane: Some(PlaneId(0)), place: Place::Unknown }
+    }
+    fn bind(&mut self, _: &mut C, _: TransactionId) -> Option<Bound> {
+        None
+    }
+    fn ended(&mut self, _: &mut C, _: Ended) -> bool {
+        true
+    }
+    fn step(&mut self, _: &mut C, _: Step) {}
+    fn make_room(&mut self, _: &mut C, _: PlaneId, _: bool) {}
+    fn can_go_on(&self, _: &Ftl, _: PlaneId, _: InHand) -> bool {
+        true
+    }
+    fn recover(&mut self, _: &mut dyn Recovering) -> Result<(), String> {
+        Ok(())
+    }
+    fn save(&self, _: &mut Writer) -> Result<(), StateError> {
+        Ok(())
+    }
+    fn load(&mut self, _: &mut Ftl, _: &mut Reader, _: &mut [u16]) -> Result<(), StateError> {
+        Ok(())
+    }
+    fn recount(&self, _: &Ftl) -> Result<(), String> {
+        Ok(())
+    }
+    fn blocks(&self, _: &Ftl, _: &mut dyn FnMut(KeptBlock)) {}
+    fn report(&self, _: &Ftl) -> SchemeReport {
+        SchemeReport::default()
+    }
+}
+
+impl Outside<dyn ExternalMapping> for Broken {
+    fn policy(&self) -> &(dyn ExternalMapping + 'static) {
+        self
+    }
+    fn policy_mut(&mut self) -> &mut (dyn ExternalMapping + 'static) {
+        self
+    }
+    fn error(&self) -> Option<&Cause> {
+        self.error.as_ref()
+    }
+    fn copy(&self) -> Box<dyn Outside<dyn ExternalMapping>> {
+        Box::new(Broken { error: self.error.clone() })
+    }
+}
+
+/// Builds [`Broken`].
+struct Breaks;
+
+impl Provider for Breaks {
+    fn build(&self, _: Wanted) -> Result<Built, Cause> {
+        Ok(Built::new::<dyn ExternalMapping>(Broken::default()))
+    }
+}
+
+#[test]
+fn a_mapping_scheme_that_fails_ends_the_run() {
+    for think in [Time::ZERO, Time::from_ns(1)] {
+        let config = config(&[], "mapping.scheme", &external("broken"));
+        let mut device = build(config, with(Breaks));
+        let write = units(&device, Operation::Write, 0, 1);
+        let mut load = Load::closed(8, 6_000, move || write);
+        load.pace = Pace::Depth { depth: 8, think };
+        let mut sources: Vec<Box<dyn Source>> = vec![Box::new(load)];
+        let error = run(&mut device, &mut sources, &mut NoWatcher).err().unwrap();
+        assert!(matches!(error, RunError::Policy(_)), "{error}");
+    }
 }
