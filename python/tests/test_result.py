@@ -46,7 +46,8 @@ def test_a_wrong_name_is_an_error_with_a_suggestion(result):
 def test_completion_has_the_keys_and_methods(result):
     shown = [name for name in dir(result.summary) if not name.startswith("_")]
     assert set(shown) >= {"requests", "write_amplification", "array", "to_json"}
-    assert set(shown) - set(result.summary._keys()) == {"get", "items", "keys", "to_dict", "to_json", "values"}
+    assert set(shown) - set(result.summary._keys()) == {
+        "get", "items", "keys", "text", "to_dict", "to_json", "values"}
     for module in (fg, fg.plotting, fg.policies, fg.studies):
         assert sorted(set(dir(module)) - set(module.__all__)) == []
 
@@ -55,10 +56,11 @@ def test_a_result_prints_like_the_command(result, command, tmp_path):
     result.save(tmp_path / "result")
     printed = str(result)
     assert printed == str(fg.load(tmp_path / "result"))
-    ran = command("run", "tiny", MIXED, "--precondition=steady")
+    ran = command("run", "tiny", MIXED, "--precondition=steady", "--details")
     # The command also describes the workload, the time of preparation and the cost of the run.
     head, tail = ran.index("precondition"), ran.index("preparation ")
-    assert ran[head:tail] in printed
+    assert ran[head:tail] in result.summary.text(details=True)
+    assert len(printed.splitlines()) <= 20
     assert "amplification" in printed
     assert "<pre" in result.summary._repr_html_()
 
