@@ -1,5 +1,6 @@
 //! Cost of a frontend in real time, and the pace of simulated time.
 
+use floatgate_core::config::{DeviceConfig, Direction};
 use floatgate_core::sim::request::Operation;
 
 use crate::clock::{Clock, Wall};
@@ -37,6 +38,24 @@ impl Cost {
     pub fn us(&self) -> [f64; 2] {
         let [read, write] = [self.read, self.write].map(|(fixed, each)| fixed + each * 4096.0);
         [read + self.asleep[0].1, write + self.asleep[1].1].map(|ns| ns / 1e3)
+    }
+
+    /// Returns why this cost cannot be deducted, if its part of a read or a write of 4 KiB exceeds the time that flash
+    /// of the device needs for one: then the machine was busy while the cost was measured, or is too slow.
+    pub fn refusal(&self, name: &str, device: &DeviceConfig) -> Option<String> {
+        let nand = &device.nand;
+        let flash = [("read", &nand.read, Direction::Out), ("write", &nand.program, Direction::In)];
+        flash.into_iter().zip(self.us()).find_map(|((operation, cells, direction), us)| {
+            let cell = cells.values().iter().map(|time| time.time().as_us()).fold(0.0, f64::max);
+            let own = cell + device.data_time(device.page_bytes(), direction).as_us();
+            (us > own).then(|| {
+                format!(
+                    "nothing is deducted over {name}: the self-test measured an overhead of {us:.1} us for a {operation}, \
+                     more than the {own:.1} us of the flash itself; replies are late by the overhead of this machine, so \
+                     start again when it is idle, or slow the device down with --speed"
+                )
+            })
+        })
     }
 
     /// Returns the average amount, in microseconds, by which the cost is lower for a client that polls. 0 if none is

@@ -304,6 +304,8 @@ pub struct Engine {
     recovered: Option<Recovered>,
     /// Warning about a refused client. `None` if none was refused.
     refusal: Option<String>,
+    /// Why measured costs of frontends are not deducted.
+    undeducted: Vec<String>,
     /// Data collected for a monitor. `None` without a monitor.
     watch: Option<Box<Watch>>,
 }
@@ -369,6 +371,7 @@ impl Engine {
             faults_asked: 0,
             recovered: None,
             refusal: None,
+            undeducted: Vec::new(),
             watch: None,
         }
     }
@@ -427,7 +430,13 @@ impl Engine {
         let recording =
             recording.map(|error| format!("the recording has stopped, but the device is still served: {error}"));
         let timeline = self.records.timeline.as_ref().and_then(|timeline| timeline.trouble());
-        image.into_iter().chain(recording).chain(timeline).chain(self.refusal.clone()).chain(self.condition()).collect()
+        let refused = self.undeducted.iter().chain(&self.refusal).cloned();
+        image.into_iter().chain(recording).chain(timeline).chain(refused).chain(self.condition()).collect()
+    }
+
+    /// Adds a warning that the cost of a frontend is not deducted.
+    pub fn warn_of_cost(&mut self, warning: String) {
+        self.undeducted.push(warning);
     }
 
     /// Adds a warning that a client was refused. Later refusals for the same reason add nothing.

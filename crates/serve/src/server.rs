@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::Options as DeviceOptions;
 use floatgate_core::metrics::summary::Live;
 use floatgate_core::run::Outcome;
@@ -112,6 +113,20 @@ pub struct Costs {
     pub vhost_user: Cost,
 }
 
+impl Costs {
+    /// Returns the costs without those that exceed the times of the device's flash, and why they are left out.
+    pub fn plausible(mut self, device: &DeviceConfig) -> (Costs, Vec<String>) {
+        let frontends = [("NBD", &mut self.nbd), ("vhost-user", &mut self.vhost_user)];
+        let refused = frontends.into_iter().filter_map(|(name, cost)| {
+            let refusal = cost.refusal(name, device)?;
+            *cost = Cost::default();
+            Some(refusal)
+        });
+        let refused = refused.collect();
+        (self, refused)
+    }
+}
+
 impl Server {
     /// Starts to serve a device to the clients of these sockets, including those that have already connected.
     pub fn start(device: impl Into<AnySsd>, sockets: Sockets, options: Options) -> Result<Server, ServeError> {
@@ -123,12 +138,13 @@ impl Server {
         let measured = |is_used: bool, cost: fn(Wall) -> io::Result<Cost>| {
             if is_used && !options.no_delay { cost(calibration.spin) } else { Ok(Cost::default()) }
         };
-        let costs = match options.costs {
-            Some(costs) => costs,
-            None => Costs {
-                nbd: measured(!sockets.nbd.is_empty(), nbd_cost)?,
-                vhost_user: measured(sockets.vhost_user().is_some(), vhost_cost)?,
-            },
+        let (costs, refusals) = match options.costs {
+            Some(costs) => (costs, Vec::new()),
+            None => {
+                let nbd = measured(!sockets.nbd.is_empty(), nbd_cost)?;
+                let vhost_user = measured(sockets.vhost_user().is_some(), vhost_cost)?;
+                Costs { nbd, vhost_user }.plausible(device.config())
+            }
         };
         let vhost_user = sockets.listen_vhost_user()?;
         let export = export_of(&device);
@@ -149,6 +165,7 @@ impl Server {
                 Engine::new(device, Box::new(payload), pace, options.recorder)
             }
         };
+        refusals.into_iter().for_each(|refusal| engine.warn_of_cost(refusal));
         if let Some(timeline) = options.timeline {
             engine.set_timeline(timeline);
         }

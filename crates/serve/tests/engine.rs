@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use floatgate_core::config;
+use floatgate_core::config::{self, Direction};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::sim::request::{Operation, Status};
@@ -12,6 +12,7 @@ use floatgate_serve::engine::{Answer, Cost, Engine, Order, Pace, Port};
 use floatgate_serve::image::{ImageAt, Opened};
 use floatgate_serve::lateness::{Cause, Requesting, Turn};
 use floatgate_serve::payload::memory::Memory;
+use floatgate_serve::server::Costs;
 
 /// Returns an engine on an image in memory with one mapping unit written and flushed. A read of it was replied to
 /// before the device has completed it. Also returns the current time.
@@ -136,6 +137,22 @@ fn the_deduction_grows_with_the_clients_sleep() {
     let asleep = Cost { waking: None, ..cost };
     assert_eq!((asleep.of(Operation::Flush, 0, Wall(60_000), true), asleep.waking_us()), (Wall(18_000), 0.0));
     assert_eq!(Cost::default().of(Operation::Read, 4096, Wall(1000), false), Wall(0));
+}
+
+#[test]
+fn a_cost_above_the_time_of_flash_is_refused() {
+    let config = device(None).config().clone();
+    let transfer = config.data_time(config.page_bytes(), Direction::Out);
+    let read = config.nand.read.values()[0].time().as_us() + transfer.as_us();
+    let of_read = |us: f64| Cost { read: (us * 1e3, 0.0), ..Cost::default() };
+    let below = Costs { nbd: of_read(read - 0.001), vhost_user: of_read(1.0) };
+    assert_eq!(below.plausible(&config), (below, vec![]));
+    let (kept, refused) = Costs { nbd: of_read(read + 0.001), ..below }.plausible(&config);
+    assert_eq!(kept, Costs { nbd: Cost::default(), ..below });
+    let [refused] = refused.try_into().unwrap();
+    assert!(refused.starts_with("nothing is deducted over NBD: the self-test measured an overhead of"), "{refused}");
+    let write = Cost { write: (3_482_000.0, 0.0), ..Cost::default() };
+    assert!(write.refusal("vhost-user", &config).unwrap().contains("3482.0 us for a write"));
 }
 
 #[test]
