@@ -498,10 +498,12 @@ impl Frame {
         self.requests.values().map(|requests| requests.errors).sum()
     }
 
-    /// Returns the requests so far, and the requests and MiB per second in the window, over all operations.
+    /// Returns the requests so far, and the requests per second in the window, over all operations, and the MiB per
+    /// second of reads and writes.
     pub fn all(&self) -> (u64, f64, f64) {
-        let sum = |of: fn(&Requests) -> f64| self.requests.values().map(of).sum::<f64>();
-        (self.requests.values().map(|r| r.count).sum(), sum(|r| r.iops), sum(|r| r.mib_per_s))
+        let moved = [Operation::Read, Operation::Write].iter().filter_map(|of| self.requests.get(of.name()));
+        let all = || self.requests.values();
+        (all().map(|r| r.count).sum(), all().map(|r| r.iops).sum(), moved.map(|r| r.mib_per_s).sum())
     }
 
     /// Returns the frame without the lists of channels, dies, multi-plane commands and clients, for the history.

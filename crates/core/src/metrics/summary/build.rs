@@ -110,14 +110,16 @@ impl Requests {
     where
         F: Fn(Operation) -> Option<OperationResults>,
     {
-        let operations = |operation| of(operation).map_or_else(Operations::default, |o| Operations::new(span, &o));
+        let operations =
+            |operation| of(operation).map_or_else(Operations::default, |o| Operations::new(span, &o, o.bytes));
+        let data = [Operation::Read, Operation::Write].iter().filter_map(|&operation| of(operation)).map(|of| of.bytes);
         Requests {
             read: operations(Operation::Read),
             write: operations(Operation::Write),
             trim: operations(Operation::Trim),
             write_zeroes: operations(Operation::WriteZeroes),
             flush: operations(Operation::Flush),
-            all: Operations::new(span, all),
+            all: Operations::new(span, all, data.sum()),
         }
     }
 }
@@ -132,7 +134,8 @@ impl Stream {
 }
 
 impl Operations {
-    fn new(span: Time, results: &OperationResults) -> Operations {
+    /// Creates the results of requests, of whose bytes `moved` count for the throughput.
+    fn new(span: Time, results: &OperationResults, moved: u64) -> Operations {
         let count = results.count();
         let per_second = |amount: f64| (span > Time::ZERO).then(|| amount / span.as_s());
         let mean = |sum: u128| Mean { mean: (count > 0).then(|| sum as f64 / count as f64 / 1e6) };
@@ -141,7 +144,7 @@ impl Operations {
             bytes: results.bytes,
             errors: results.errors,
             iops: per_second(count as f64),
-            mib_per_s: per_second(results.bytes as f64 / 1_048_576.0),
+            mib_per_s: per_second(moved as f64 / 1_048_576.0),
             latency_us: Distribution::new(&results.latency),
             waiting_us: mean(results.waiting),
             service_us: mean(results.service),

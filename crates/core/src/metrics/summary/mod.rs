@@ -250,7 +250,8 @@ pub struct Operations {
     pub errors: u64,
     /// Requests per second, from the first arrival to the last completion of all operations; null if that time is 0.
     pub iops: Option<f64>,
-    /// Throughput in MiB per second over the same time.
+    /// Throughput in MiB per second over the same time. For all requests, that of reads and writes: the others move no
+    /// data.
     pub mib_per_s: Option<f64>,
     /// Time from arrival to completion.
     pub latency_us: Distribution,
