@@ -293,6 +293,8 @@ STATE = "document.getElementById('state').textContent"
 
 def check_view(page: Browser, shots: Path | None) -> None:
     """Check the table of clients, the pause, the time axis and the CSV file."""
+    if page.value("document.getElementById('operation').value") != "write":
+        page.faults.append("the latency chart does not start with the operation of the client, which writes")
     if not page.value("/python.*nbd/.test(document.getElementById('clients').textContent)"):
         page.faults.append("the client is not shown")
     press = "document.getElementById('pause').click()"

@@ -229,11 +229,21 @@
       `${name} ${percent(mean(which))}`).join(", ")}`);
   }
 
+  // Returns the operation of the latency chart. Until the user chooses one, it is the first that has had requests.
+  function shownOperation() {
+    const choice = at("operation");
+    if (!choice.dataset.chosen) {
+      const busy = [...choice.options].find(({ value }) => shown().frames.some((frame) => frame.requests[value].count));
+      choice.value = (busy || choice.options[0]).value;
+    }
+    return choice.value;
+  }
+
   function charts() {
     const of = (operation, what) => (frame) => frame.requests[operation][what];
     chart("iops", [["reads", of("read", "iops")], ["writes", of("write", "iops")], ["TRIMs", of("trim", "iops")]]);
     chart("bandwidth", [["read", of("read", "mib_per_s")], ["written", of("write", "mib_per_s")]]);
-    const operation = at("operation").value;
+    const operation = shownOperation();
     chart("latency", [["p50", of(operation, "p50_us")], ["p99", of(operation, "p99_us")],
       ["p99.9", of(operation, "p99_9_us")], ["max", of(operation, "max_us")]], {});
     chart("lateness", [["p50", (frame) => frame.lateness.p50_us], ["p99", (frame) => frame.lateness.p99_us],
@@ -658,7 +668,10 @@
   async function start() {
     drawScale();
     at("color").addEventListener("change", () => { at("color").dataset.chosen = "yes"; tellCell(); drawMap(); });
-    at("operation").addEventListener("change", drawSoon);
+    at("operation").addEventListener("change", ({ target }) => {
+      target.dataset.chosen = "true";
+      drawSoon();
+    });
     at("map").addEventListener("keydown", move);
     at("map").addEventListener("mousemove", point);
     for (const event of ["focus", "blur"]) at("map").addEventListener(event, () => { tellCell(); drawMap(); });
