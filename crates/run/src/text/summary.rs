@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::metrics::summary::{
-    ArrayUse, Live, LogBlocks, MapPages, Merges, Operations, ParallelCommands, Requests, Share, Summary,
+    ArrayUse, BufferUse, Live, LogBlocks, MapPages, Merges, Operations, ParallelCommands, Requests, Share, Summary,
 };
 use floatgate_report::live::clients;
 use floatgate_report::number::grouped;
@@ -441,7 +441,29 @@ fn amplification_by_cause(summary: &Summary) -> Option<String> {
     let causes = causes.iter().filter(|(_, share)| *share >= 0.0005).map(|(name, share)| format!("{share:.3} {name}"));
     let causes: Vec<String> = causes.collect();
     let sum = if causes.is_empty() { String::new() } else { format!(" = {}", causes.join(" + ")) };
-    Some(format!("{total:.3}{sum}; {in_bytes:.3} in bytes"))
+    Some(format!("{total:.3}{sum}; {in_bytes:.3} in bytes{}", saved(summary, total)))
+}
+
+/// Returns the reason for a write amplification below 1, as an addition to it.
+fn saved(summary: &Summary, total: f64) -> String {
+    if total >= 0.9995 {
+        return String::new();
+    }
+    let units = summary.buffer.iter().flat_map(|buffer| {
+        [
+            (buffer.writes.hit, "overwritten in the buffer"),
+            (buffer.dropped, "trimmed there"),
+            (buffer.volatile_units_end, "still there at the end"),
+        ]
+    });
+    let units = units.filter(|(count, _)| *count > 0).map(|(count, why)| format!("{} {why}", grouped(count)));
+    let units = units.collect::<Vec<_>>().join(", ");
+    match summary.buffer.as_ref().filter(|_| !units.is_empty()) {
+        Some(BufferUse { writes, .. }) => {
+            format!(" (below 1: of {} units written, {units})", grouped(writes.hit + writes.new))
+        }
+        None => " (below 1: when the run ended, writes were on their way to flash)".to_owned(),
+    }
 }
 
 /// Writes the multi-plane and interleaved commands and the copy-backs, if there were any.
@@ -479,10 +501,16 @@ fn map_cache(page: &mut Page, summary: &Summary) {
     let Some(cache) = &summary.map_cache else { return };
     let evicted =
         format!("{} clean and {} dirty evictions", grouped(cache.evictions_clean), grouped(cache.evictions_dirty));
+    // Preconditioning takes no time, and leaves the cache empty.
+    let filled = if cache.misses > 0 && cache.evictions_clean + cache.evictions_dirty == 0 {
+        "; the misses filled a cache that has space left: leave them out with ramp_time"
+    } else {
+        ""
+    };
     page.line(
         "map cache",
         format!(
-            "hit ratio {} % ({} of {}), {evicted}",
+            "hit ratio {} % ({} of {}), {evicted}{filled}",
             or_dash(cache.hit_ratio, percent),
             grouped(cache.hits),
             grouped(cache.hits + cache.misses)
