@@ -71,8 +71,8 @@ STUDY = Study(
         "IV-F show this case, striped data.",
         "FAST begins a sequential log block at the start of a logical block (Lee et al. 2007), LAST with requests of "
         "4 pages. In VSSIM's code, FAST also continues after the last page, and merges all log blocks at a time; "
-        "Section IV-F shows both. VSSIM programs a page that was never written in its data block. Here all writes go "
-        "to log blocks.",
+        "Section IV-F shows both. A page that was never written is programmed in its data block, as in the paper "
+        "(Section IV-A) and in VSSIM's code.",
         "Table V prints no units. Its writes of 512 KiB fit milliseconds (7.8 ms are 67 MB/s). Its reads, 0 to 184 "
         "with a mean of 99.9, fit no unit (at 220 MB/s, a read takes 2.4 ms), and have no verdict.",
         "Recorded workloads: with --traces examples, traces of a guest whose disk was the live device "
