@@ -9,7 +9,8 @@ class Hybrid:
     """A device of `count` logical blocks of `pages` pages. `home` is the log block of a unit, or "data".
 
     `options` has the window of hot units, and the numbers of data blocks and of sequential log blocks over which units
-    are spread. If these differ, sequential log blocks have consecutive units of several logical blocks.
+    are spread. If these differ, sequential log blocks have consecutive units of several logical blocks. With the option
+    `first_writes` "data", units are written to the data block while their page and all later ones are free.
     """
 
     def __init__(self, scheme, count, pages, logs, options):
@@ -18,6 +19,9 @@ class Hybrid:
         self.stripe = stripe["data"]
         self.runs = stripe.get("sequential", stripe["data"]) != stripe["data"]
         self.data = {number: set() for number in range(count + self.stripe)}
+        # The first free page of each data block. Without first writes, no write finds a free page.
+        self.is_first = options.get("first_writes", "data") == "data"
+        self.free = dict.fromkeys(self.data, 0)
         self.logs = {kind: [] for kind in logs}  # Oldest first.
         self.home = {}
         self.trims = set()
@@ -43,8 +47,12 @@ class Hybrid:
         return [unit for unit in dict.fromkeys(log["units"]) if self.is_in(unit, log)]
 
     def write(self, unit):
-        self.trims.discard(unit)
         number, offset = self.split(unit)
+        if self.is_first and offset >= self.free[number]:
+            self.free[number] = offset + 1
+            self.data[number].add(unit)
+            self.settle_write(unit, "data")
+            return
         kind = self.kind_of(unit, number, offset)
         if kind == "sequential" and self.runs:
             log = self.log_for_run(unit)
@@ -55,7 +63,11 @@ class Hybrid:
         log["next"] = unit + 1
         log["used"] = self.clock
         self.data[number].discard(unit)
-        self.home[unit] = log
+        self.settle_write(unit, log)
+
+    def settle_write(self, unit, home):
+        self.trims.discard(unit)
+        self.home[unit] = home
         self.last[unit] = self.clock
         self.clock += 1
 
@@ -122,7 +134,7 @@ class Hybrid:
             return
         self.merges["partial" if rest else "switch"] += 1
         self.copies += len(rest)
-        self.settle(number, rest | {unit for unit in log["units"] if self.is_in(unit, log)})
+        self.settle(number, rest | {unit for unit in log["units"] if self.is_in(unit, log)}, size)
 
     def reclaim_shared(self, kind, log):
         numbers = sorted({self.split(unit)[0] for unit in self.valid(log)})
@@ -138,8 +150,11 @@ class Hybrid:
         self.merges["full"] += 1
         self.settle(number, units)
 
-    def settle(self, number, units):
-        """Make `units` the contents of the data block. Other listed units of the logical block are forgotten."""
+    def settle(self, number, units, written=0):
+        """Make `units` the contents of the data block, of which the first `written` pages have been programmed.
+
+        Other listed units of the logical block are forgotten.
+        """
         for unit in self.units_of(number):
             if unit in self.trims:
                 self.trims.remove(unit)
@@ -147,3 +162,4 @@ class Hybrid:
         for unit in units:
             self.home[unit] = "data"
         self.data[number] = set(units)
+        self.free[number] = max([written, *(self.split(unit)[1] + 1 for unit in units)])

@@ -41,9 +41,11 @@ def addresses(skew, units, rng):
 
 @pytest.mark.parametrize("trims", [0.0, 0.1])
 @pytest.mark.parametrize("skew", [False, True])
+@pytest.mark.parametrize("first", ["data", "log"])
 @pytest.mark.parametrize("case", CASES)
-def test_merges_are_those_of_an_independent_simulation(case, skew, trims):
+def test_merges_are_those_of_an_independent_simulation(case, first, skew, trims):
     scheme, logs, options = CASES[case]
+    options = options | {"first_writes": first}
     own = {} if scheme == "bast" else {"logs": logs}
     device = fg.Device("tiny").with_options(DEVICE | {"mapping.scheme": {scheme: options | own}})
     simulator = fg.Simulator(device, precondition="none")
