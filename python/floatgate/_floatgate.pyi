@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import ClassVar, Protocol, TypedDict, final
 
 import pyarrow as pa
+from typing_extensions import disjoint_base
 
 __all__ = [
     "PADDING",
@@ -208,6 +209,7 @@ class ProgramCause:
     def __deepcopy__(self, _memo: object, /) -> ProgramCause: ...
     def __int__(self) -> int: ...
 
+@disjoint_base
 class LookUp:
     """Reason for which a map entry is looked up."""
 
@@ -243,6 +245,7 @@ class LookUp:
 
     def __deepcopy__(self, _memo: object, /) -> LookUp: ...
 
+@disjoint_base
 class Change:
     """Change of the location of a unit."""
 
@@ -271,6 +274,7 @@ class Change:
 
     def __deepcopy__(self, _memo: object, /) -> Change: ...
 
+@disjoint_base
 class Program:
     """Program whose target is asked for."""
 
@@ -294,6 +298,7 @@ class Program:
 
     def __deepcopy__(self, _memo: object, /) -> Program: ...
 
+@disjoint_base
 class Ended:
     """End of an operation on kept blocks."""
 
@@ -398,6 +403,7 @@ class Ended:
 
     def __deepcopy__(self, _memo: object, /) -> Ended: ...
 
+@disjoint_base
 class Step:
     """Step of a scheme."""
 
@@ -454,6 +460,7 @@ class Step:
 
     def __deepcopy__(self, _memo: object, /) -> Step: ...
 
+@disjoint_base
 class Location:
     """Location of a logical unit."""
 
@@ -484,6 +491,7 @@ class Location:
 
     def __deepcopy__(self, _memo: object, /) -> Location: ...
 
+@disjoint_base
 class WaitCause:
     """Cause of the waits in a queue of a scheme."""
 
@@ -514,6 +522,7 @@ class WaitCause:
 
     def __deepcopy__(self, _memo: object, /) -> WaitCause: ...
 
+@disjoint_base
 class Place:
     """Address of a program that is not bound yet."""
 

@@ -46,7 +46,7 @@ def test_a_scaled_endurance_shortens_a_lifetime():
     ("options", "error", "said"),
     [
         ({"until": "never"}, fg.OptionError, "expected worn-out"),
-        ({"seeds": 1}, fg.OptionError, "expected a number from 2 to 1000"),
+        ({"seeds": 0}, fg.OptionError, "expected a number of seeds"),
         ({"endurance_scale": 0}, fg.OptionError, "expected a number above 0"),
         ({"workload": "rw=read bs=4k"}, fg.FloatgateError, "writes nothing"),
     ],

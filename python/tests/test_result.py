@@ -46,8 +46,7 @@ def test_a_wrong_name_is_an_error_with_a_suggestion(result):
 def test_completion_has_the_keys_and_methods(result):
     shown = [name for name in dir(result.summary) if not name.startswith("_")]
     assert set(shown) >= {"requests", "write_amplification", "array", "to_json"}
-    assert set(shown) - set(result.summary._keys()) == {
-        "get", "items", "keys", "text", "to_dict", "to_json", "values"}
+    assert set(shown) - set(result.summary._keys()) == {"get", "items", "keys", "text", "to_dict", "to_json", "values"}
     for module in (fg, fg.plotting, fg.policies, fg.studies):
         assert sorted(set(dir(module)) - set(module.__all__)) == []
 

@@ -61,7 +61,7 @@ def test_the_summary_equals_that_of_the_command(case, command):
     arguments, options = CASES[case]
     printed = command("run", *arguments, "--json")
     workloads = arguments[1 : 3 if case == "several" else 2]
-    result = fg.run(fg.Device("tiny", OPTIONS.get(case)), workloads, **options)
+    result = fg.run(fg.Device("tiny", OPTIONS.get(case)), workloads, **options, warn=False)
     assert without_cost(result.summary.to_json()) == without_cost(printed)
 
 
@@ -142,7 +142,7 @@ def test_saved_results_are_read_by_the_command(result, command, tmp_path):
     before = (tmp_path / "saved" / "report.html").read_bytes()
     command("report", tmp_path / "saved")
     assert (tmp_path / "saved" / "report.html").read_bytes() == before
-    assert "p99" in command("compare", tmp_path / "saved", f"other={tmp_path / 'saved'}")
+    assert "p99" in command("compare", tmp_path / "saved", f"other={tmp_path / 'saved'}", "--all")
     again = fg.load(tmp_path / "saved")
     assert again.summary == result.summary
     assert again.requests().equals(result.requests())

@@ -165,7 +165,7 @@ def test_an_exception_in_the_middle_ends_the_run(example):
     assert str(cause_of(Later, "steady")) == "that was enough"
     with pytest.raises(fg.PolicyError, match="that was enough"):
         policies.check(device(Later))
-    simulator = fg.Simulator(device(Later))
+    simulator = fg.Simulator(device(Later), precondition="none")
     with pytest.raises(fg.PolicyError, match="that was enough"):
         write_units(simulator, range(1000))
     with pytest.raises(fg.PolicyError, match="that was enough"):
@@ -196,7 +196,7 @@ def test_invalid_answers_are_errors(example, method, answer, says):
         (lambda cx, _: cx.erase(3), ValueError, "block 3 cannot be erased"),
         (lambda cx, _: cx.release(3), ValueError, "no operation depends on block 3"),
         (lambda cx, _: cx.ftl.blocks.block(128), IndexError, "there is no block 128"),
-        (lambda cx, _: cx.ftl.blocks.first_unit(-1), OverflowError, "negative"),
+        (lambda cx, _: cx.ftl.blocks.first_unit(-1), OverflowError, "out of range"),
         (lambda cx, _: cx.ftl.map.get(10**6), IndexError, "there is no logical unit 1000000"),
         (lambda cx, write: cx.ops[write].block, ValueError, "Write has no block"),
         (lambda _cx, _: policies.Gather().read_ended(), ValueError, "no unit of this Gather is being read"),

@@ -295,7 +295,6 @@ def test_an_invalid_device_workload_or_precondition_of_all_runs_raises_at_once(o
         sweep([options, options])
     assert not runs
     assert not (tmp_path / "store").exists()
-    assert sweep(seeds=[], **options).num_rows == 0
     # If only some runs have it, they are rows.
     assert sweep([options, {}])["error_kind"].to_pylist()[1] is None
 
