@@ -527,7 +527,9 @@ def test_scenarios_can_write_each_address_once(tmp_path):
 def test_writes_to_kinds_of_log_blocks_are_columns(tmp_path):
     setting = studies.Setting(quick=True, jobs=1, directory=tmp_path)
     for scheme, kinds in ((yoo.fast(), ("sequential", "random")), (yoo.last(), ("sequential", "hot", "cold"))):
-        row = setting.rows([yoo.device(scheme) | {"workload": "rw=write bs=1m size=8m number_ios=8"}])[0]
+        # The first writes go to data blocks.
+        twice = {"precondition": "rw=write bs=1m size=8m", "workload": "rw=write bs=1m size=8m number_ios=8"}
+        row = setting.rows([yoo.device(scheme) | twice])[0]
         shares = [yoo.log_share(row, kind) for kind in kinds]
         assert shares == [1.0] + [0.0] * (len(kinds) - 1)
 

@@ -395,7 +395,7 @@ def table_3(setting: Setting) -> Exhibit:
     count = 2_000 if setting.quick else 20_000
     overwritten = "rw=randwrite norandommap=1 bs=4k size={share}% io_size={times}%"
     worn = {"precondition": overwritten.format(share=100, times=400), "workload": _streams("rw=randwrite", count)}
-    size = round(RANGE * blocks / agrawal.BLOCKS)
+    size = RANGE * blocks // agrawal.BLOCKS // 4096 * 4096
     in_range = {
         "precondition": f"rw=randwrite norandommap=1 bs=4k size={size} io_size={4 * size}",
         "workload": _streams(f"rw=randwrite size={size}", count),
@@ -1482,7 +1482,7 @@ def disksim(setting: Setting) -> Exhibit:
             continue
         collects = "5 million" in name
         count = round((5_000_000 if collects else 250_000) * agrawal.scale(setting))
-        size = f"size={round(RANGE * agrawal.scale(setting))} " if collects else ""
+        size = f"size={int(RANGE * agrawal.scale(setting)) // 4096 * 4096} " if collects else ""
         workload = f"{words} norandommap=1 {size}{_SIZES_OF_DISKSIM} number_ios={count}"
         points.append(point | {"workload": workload} | (ANY_PAGE if collects else {}))
     pins = points[2] | {"nand.advanced.copy_back": "off", "_name": "the same, through the pins"}
