@@ -23,12 +23,41 @@ pub struct Grid {
 /// Order of the addresses in the window.
 #[derive(Clone, Debug)]
 pub enum Order {
-    /// Sequential. Each direction continues after its last request, and restarts at the end of the window. The array
-    /// holds the offset of the next request in the window in sectors, by direction. The number is the distance between
-    /// two requests in sectors, negative for backward jobs.
-    Sequential([u64; 3], i64),
+    /// Sequential. Each direction continues after its last request, and restarts at the end of the window.
+    Sequential(Run),
     /// Random: the grids, and the index of the grid of each direction. Directions with the same grid share its passes.
     Random(Vec<Grid>, [usize; 3]),
+}
+
+/// Positions of a sequential job in its window, in sectors, by direction.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// End of the last request.
+    pub ends: [u64; 3],
+    /// Distance from the end of a request to the next one. Negative for backward jobs.
+    pub skip: i64,
+    /// True if all requests have one size. As in fio, the last one may then extend beyond the window, up to the end of
+    /// the file.
+    pub fixed: [bool; 3],
+    /// Value of `ends` at the start of a window.
+    pub first: u64,
+}
+
+impl Run {
+    /// Returns the start of the next request: `skip` after the last one, or at the other end of a window of `range`
+    /// sectors. `room` is the number of sectors to the end of the file.
+    fn next(&self, direction: usize, length: u64, range: u64, room: u64) -> u64 {
+        let (end, skip) = (self.ends[direction], self.skip);
+        let next = if end == 0 { Some(0) } else { end.checked_add_signed(skip) };
+        let limit = if self.fixed[direction] { room } else { range };
+        let fits = |next: &u64| *next < range && next.checked_add(length).is_some_and(|end| end <= limit);
+        match next.filter(fits) {
+            Some(next) => next,
+            None if skip >= 0 => 0,
+            // A backward job starts at a distance of one step before the end.
+            None => range.saturating_sub(skip.unsigned_abs().max(length)),
+        }
+    }
 }
 
 /// The part of the device that requests use at a time, and its movement: fio's `zonemode=strided`. A job without zones
@@ -37,7 +66,7 @@ pub enum Order {
 pub struct Window {
     /// First sector of the first window.
     pub first: u64,
-    /// End of the region, in sectors. A window must not extend beyond it.
+    /// End of the file, in sectors. A window must not extend beyond it.
     pub end: u64,
     /// Sectors per window (`zonerange`).
     pub range: u64,
@@ -90,17 +119,6 @@ impl Follow {
     }
 }
 
-/// Returns the start of a sequential request: `skip` after `end`, or at the other end of the window.
-fn after(end: u64, skip: i64, length: u64, range: u64) -> u64 {
-    let next = if end == 0 { Some(0) } else { end.checked_add_signed(skip) };
-    match next.filter(|next| next.checked_add(length).is_some_and(|end| end <= range)) {
-        Some(next) => next,
-        None if skip >= 0 => 0,
-        // A backward job starts at a distance of one step before the end.
-        None => range.saturating_sub(skip.unsigned_abs().max(length)),
-    }
-}
-
 /// Addresses of a job.
 #[derive(Clone, Debug)]
 pub struct Addresses {
@@ -130,9 +148,9 @@ impl Addresses {
         }
         self.done += length;
         let offset = match &mut self.order {
-            Order::Sequential(next, skip) => {
-                let offset = after(next[direction], *skip, length, self.window.range);
-                next[direction] = offset + length;
+            Order::Sequential(run) => {
+                let offset = run.next(direction, length, self.window.range, self.window.end - self.start);
+                run.ends[direction] = offset + length;
                 offset
             }
             Order::Random(grids, by_direction) => {
@@ -158,6 +176,16 @@ impl Addresses {
         self.start + offset
     }
 
+    /// Returns the largest size of the next request in sectors, if the job is sequential: up to the end of the window, or
+    /// the whole window if fewer than `min` sectors are left.
+    #[inline]
+    pub fn largest(&self, direction: usize, min: u32) -> Option<u32> {
+        let Order::Sequential(run) = &self.order else { return None };
+        let range = self.window.range;
+        let start = if self.done >= self.window.size { 0 } else { run.next(direction, u64::from(min), range, range) };
+        Some(u32::try_from(range - start).unwrap_or(u32::MAX))
+    }
+
     /// Moves to the next window, or to the first one if the next does not fit. Restarts passes and positions.
     #[cold]
     fn move_on(&mut self) {
@@ -171,7 +199,7 @@ impl Addresses {
             follow.restart();
         }
         match &mut self.order {
-            Order::Sequential(next, _) => *next = [0; 3],
+            Order::Sequential(run) => run.ends = [run.first; 3],
             Order::Random(grids, _) => {
                 for grid in grids {
                     if let Choice::Passes(passes) = &mut grid.choice {
@@ -201,10 +229,10 @@ mod tests {
     #[test]
     fn skips_lead_on_and_back() {
         let starts = |skip, count: usize| {
-            let mut end = 0;
+            let mut run = Run { ends: [0; 3], skip, fixed: [false; 3], first: 0 };
             let mut next = || {
-                let start = after(end, skip, 8, 64);
-                end = start + 8;
+                let start = run.next(0, 8, 64, 64);
+                run.ends[0] = start + 8;
                 start
             };
             (0..count).map(|_| next()).collect::<Vec<u64>>()
@@ -220,7 +248,8 @@ mod tests {
     #[test]
     fn windows_move_by_range_and_skip_and_wrap() {
         let window = Window { first: 100, end: 165, range: 20, skip: 5, size: 24 };
-        let mut addresses = Addresses::new(window, Order::Sequential([0; 3], 0), None, rng());
+        let run = Run { ends: [0; 3], skip: 0, fixed: [false; 3], first: 0 };
+        let mut addresses = Addresses::new(window, Order::Sequential(run), None, rng());
         let lbas: Vec<u64> = (0..10).map(|_| addresses.next(0, 8)).collect();
         // Two blocks of 8 fit into a window of 20, and the third starts again. After 24 sectors, the window moves to
         // 125. The next one at 150 would extend beyond 165.

@@ -27,7 +27,7 @@ pub(super) struct Areas {
 impl Areas {
     /// Places the areas one after the other.
     pub(super) fn new(sections: &[Section], device_bytes: u64) -> Result<Areas, SourceError> {
-        let device = Area { start: 0, bytes: device_bytes, named: false };
+        let device = Area { start: 0, bytes: device_bytes, named: false, own: false };
         let clones = || {
             let jobs = sections.iter().filter(|section| section.options.read_iolog.is_none());
             jobs.flat_map(|section| (0..section.options.numjobs.unwrap_or(1)).map(move |clone| (section, clone)))
@@ -64,7 +64,7 @@ impl Areas {
                     ),
                 )
             })?;
-            by_name.insert(name, Area { start, bytes, named: true });
+            by_name.insert(name, Area { start, bytes, named: true, own: false });
             start = end.checked_next_multiple_of(ALIGNMENT).unwrap_or(u64::MAX);
         }
         Ok(Areas { by_name, device })
@@ -72,7 +72,9 @@ impl Areas {
 
     /// Returns the area of a clone.
     pub(super) fn of(&self, section: &Section, clone: u32) -> Area {
-        name_of(section, clone).and_then(|name| self.by_name.get(&name)).copied().unwrap_or(self.device)
+        let own = section.follows_fio() && section.options.filename.is_none();
+        let area = name_of(section, clone).and_then(|name| self.by_name.get(&name)).copied().unwrap_or(self.device);
+        Area { own, ..area }
     }
 }
 

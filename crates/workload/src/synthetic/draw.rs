@@ -4,9 +4,10 @@ use super::SECTOR;
 use super::address::choice::{Choice, Zone};
 use super::address::permutation::{Passes, Scatter};
 use super::address::zipf::Zipf;
-use super::address::{Follow, Grid, Order, Window};
+use super::address::{Follow, Grid, Order, Run, Window};
 use super::directions::{READ, TRIM, WRITE};
 use super::options::{Amount, Distribution, Modifier, Options, Sequencer, ZoneShare};
+use super::region::Region;
 use super::size::Sizes;
 use super::texts::bytes_text;
 use crate::sim::rng::Rng;
@@ -20,6 +21,18 @@ pub(super) fn skip(modifier: Modifier) -> i64 {
         Modifier::Skip(bytes) => bytes / SECTOR as i64,
         Modifier::None | Modifier::Run(_) => 0,
     }
+}
+
+/// Returns the start of a sequential job. As in fio, a backward job with an offset starts `offset` before the end of the
+/// region.
+pub(super) fn run(sizes: &[Sizes; 3], window: &Window, region: &Region, skip: i64) -> Run {
+    let fixed = [READ, WRITE, TRIM].map(|d| sizes[d].min() == sizes[d].max());
+    let first = match region.size.checked_sub(region.offset) {
+        _ if skip >= 0 || region.offset == 0 => 0,
+        Some(start) if start > 0 => (start / SECTOR).min(window.range),
+        _ => window.range,
+    };
+    Run { ends: [first; 3], skip, fixed, first }
 }
 
 /// Returns the state for non-random requests of a random job. `None` if all addresses are random.

@@ -1,6 +1,8 @@
 //! Limits of a job, and the part that is measured.
 
 use super::SECTOR;
+use super::address::Order;
+use super::address::choice::Choice;
 use super::options::Options;
 use super::region::Region;
 use crate::sim::time::Time;
@@ -20,14 +22,14 @@ impl Limits {
     /// Computes the limits. As in fio, a job ends after `io_size` bytes, or else after `size`, unless `time_based` is
     /// set. Unlike in fio, the size of the device limits a job only if there is no other limit: `number_ios=2m` issues
     /// two million requests on a device of any size.
-    pub(super) fn new(options: &Options, region: &Region, unit: u64, skip: i64) -> Result<Limits, String> {
+    pub(super) fn new(options: &Options, region: &Region, once: u64) -> Result<Limits, String> {
         if options.time_based && options.runtime.is_none() {
             return Err("`time_based` needs runtime".to_owned());
         }
         let bytes = match options.io_size {
             _ if options.time_based => u64::MAX,
             Some(amount) => amount.of(region.size).ok_or("`io_size` is beyond 64 bits")?.max(1),
-            None if options.size.is_some() || options.number_ios.is_none() => once_over(region.size, unit, skip),
+            None if options.size.is_some() || options.number_ios.is_none() => once,
             None => u64::MAX,
         };
         let loops = u64::from(options.loops.unwrap_or(1));
@@ -43,12 +45,28 @@ impl Limits {
     }
 }
 
-/// Returns the number of bytes that a job requests in one pass over its region. An incomplete block at the end is never
-/// reached. As in fio, neither are the bytes that are skipped between requests.
-fn once_over(size: u64, unit: u64, skip: i64) -> u64 {
-    match u64::try_from(skip).unwrap_or(0).checked_mul(SECTOR).and_then(|skip| skip.checked_add(unit)) {
-        Some(step) if size >= unit => ((size - unit) / step + 1) * unit,
-        _ => unit.min(size),
+/// Returns the number of bytes that a job requests in one pass over its region. `unit` is its smallest block.
+///
+/// As in fio, a job that does not keep a map of used blocks, or that mixes reads and writes, requests blocks up to the
+/// size of the region, rounded up. With a map, an incomplete block at the end is never reached. The last block of a
+/// sequential job may extend beyond the region, up to the end of the file. Bytes that are skipped between requests are
+/// not reached either.
+pub(super) fn once_over(region: &Region, unit: u64, order: &Order, directions: &[usize], fixed: bool) -> u64 {
+    let Region { size, room, .. } = *region;
+    if size < unit {
+        return size;
+    }
+    match order {
+        Order::Random(grids, _) if grids.iter().any(|grid| matches!(grid.choice, Choice::Passes(_))) => {
+            size / unit * unit
+        }
+        Order::Sequential(run) if directions.len() == 1 && run.skip >= 0 && fixed => {
+            let step = (run.skip as u64).saturating_mul(SECTOR).saturating_add(unit);
+            let count = size.div_ceil(step).min((room - unit) / step + 1);
+            (count * unit).min(size)
+        }
+        Order::Sequential(_) if !fixed => size / unit * unit,
+        _ => size,
     }
 }
 

@@ -42,4 +42,6 @@ pub struct Area {
     pub bytes: u64,
     /// True if the job file declares several named areas.
     pub named: bool,
+    /// True if the job has no `filename`. Its file then ends with its region, unless it has a `filesize`.
+    pub own: bool,
 }

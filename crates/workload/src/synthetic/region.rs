@@ -14,6 +14,8 @@ pub(super) struct Region {
     /// Start of the region in the area.
     pub(super) offset: u64,
     pub(super) size: u64,
+    /// Bytes from the start of the region to the end of the area.
+    pub(super) room: u64,
 }
 
 impl Region {
@@ -50,14 +52,17 @@ impl Region {
             }
             Some(share) => share.of(all).unwrap_or(left).min(left) / unit * unit,
         };
-        Ok(Region { area: place.area.start, offset, size })
+        let room = if place.area.own && options.filesize.is_none() { size } else { left };
+        Ok(Region { area: place.area.start, offset, size, room })
     }
 }
 
 /// Returns the part of the region that requests use at a time: a zone of `zonemode=strided`, or else the whole region.
 pub(super) fn window(options: &Options, region: &Region) -> Result<Window, String> {
     let first = (region.area + region.offset) / SECTOR;
-    let end = first + region.size / SECTOR;
+    let sectors = region.size / SECTOR;
+    // As in fio, zones follow each other to the end of the file, also beyond `size`.
+    let end = first + region.room / SECTOR;
     let strided = match (options.zonemode, options.zonesize) {
         (Some(ZoneMode::Strided), None) => return Err("`zonemode=strided` needs zonesize".to_owned()),
         (Some(ZoneMode::None), Some(_)) => return Err("`zonemode=none` and `zonesize` exclude each other".to_owned()),
@@ -69,7 +74,7 @@ pub(super) fn window(options: &Options, region: &Region) -> Result<Window, Strin
         if let Some((key, _)) = extra.iter().find(|(_, value)| value.is_some()) {
             return Err(format!("`{key}` needs zonemode=strided and zonesize"));
         }
-        return Ok(Window { first, end, range: end - first, skip: 0, size: u64::MAX });
+        return Ok(Window { first, end, range: sectors, skip: 0, size: u64::MAX });
     };
     // A zone is as large as the amount transferred in it, unless `zonerange` is given, as in fio.
     let range = options.zonerange.unwrap_or(size);

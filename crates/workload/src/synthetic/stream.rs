@@ -6,8 +6,8 @@ use super::address::{Addresses, Order};
 use super::arrival::Arrivals;
 use super::describe::{describe, warnings};
 use super::directions::{READ, WRITE, directions};
-use super::draw::{follow, random_order, sizes, skip};
-use super::limits::Limits;
+use super::draw::{follow, random_order, run, sizes, skip};
+use super::limits::{Limits, once_over};
 use super::options::{Kind, Modifier, Options, Pattern, Rw};
 use super::pace::{arrivals, pace};
 use super::place::Place;
@@ -98,9 +98,10 @@ impl Synthetic {
             let order = random_order(options, directions, &sizes, &window, &mut address_rng)?;
             (order, follow(options, modifier, rng("follow")))
         } else {
-            (Order::Sequential([0; 3], skip(modifier)), None)
+            (Order::Sequential(run(&sizes, &window, &region, skip(modifier))), None)
         };
-        let limits = Limits::new(options, &region, unit, skip(modifier))?;
+        let fixed = directions.iter().all(|&d| sizes[d].min() == sizes[d].max());
+        let limits = Limits::new(options, &region, once_over(&region, unit, &order, directions, fixed))?;
         let reads = options.rwmixread.unwrap_or(50);
         let mut warnings = warnings(options, &place.name, pattern, limits, unit);
         warnings.splice(0..0, place.warnings.iter().cloned());
@@ -157,11 +158,27 @@ impl Synthetic {
         }
     }
 
+    /// Returns the size of the next request. As in fio, the size of a sequential request is drawn again until it fits.
+    #[inline]
+    fn next_size(&mut self, direction: usize) -> u32 {
+        let sizes = &self.sizes[direction];
+        if let Sizes::Fixed(sectors) = sizes {
+            return *sectors;
+        }
+        let largest = self.addresses.largest(direction, sizes.min()).unwrap_or(u32::MAX);
+        loop {
+            let sectors = sizes.next(&mut self.size_rng);
+            if sectors <= largest {
+                return sectors;
+            }
+        }
+    }
+
     /// Creates a request at a new address.
     #[inline(always)]
     fn fresh(&mut self, operation: Operation, arrival: Time) -> Request {
         let direction = operation.index();
-        let sectors = self.sizes[direction].next(&mut self.size_rng);
+        let sectors = self.next_size(direction);
         let lba = self.addresses.next(direction, sectors);
         if self.kind == Kind::TrimWrite {
             self.trimmed = Some((lba, sectors));

@@ -106,9 +106,10 @@ fn without_the_map_all_blocks_are_alike() {
 fn sequential_jobs_advance_and_wrap() {
     let order = lbas(&run("rw=write bs=64k size=256k offset=1m io_size=512k", 4 * MIB, usize::MAX));
     assert_eq!(order, [2048, 2176, 2304, 2432, 2048, 2176, 2304, 2432]);
-    // The rest of 64 KiB has no room for a block of 48 KiB.
-    let order = lbas(&run("rw=read bs=48k size=256k number_ios=7 io_size=1m", MIB, usize::MAX));
-    assert_eq!(order, [0, 96, 192, 288, 384, 0, 96]);
+    // The last block extends beyond the region, but not beyond the device.
+    let order = |device| lbas(&run("rw=read bs=48k size=256k number_ios=7 io_size=1m", device, usize::MAX));
+    assert_eq!(order(MIB), [0, 96, 192, 288, 384, 480, 0]);
+    assert_eq!(order(MIB / 4), [0, 96, 192, 288, 384, 0, 96]);
     // Reads and writes each continue at their own address, like fio's `last_pos`.
     let all = run("rw=rw bs=4k,8k size=1m number_ios=200 io_size=4m", MIB, usize::MAX);
     for (operation, step) in [(Operation::Read, 8), (Operation::Write, 16)] {
@@ -139,6 +140,16 @@ fn jobs_end_as_in_fio() {
         ("rw=write bs=4k size=512k number_ios=1k", 128),
         ("rw=write bs=4k size=512k number_ios=1k io_size=8m", 1024),
         ("rw=write bs=4k time_based runtime=1s number_ios=1k", 1024),
+        // fio 3.33 issues the same numbers on a file of 1 MiB.
+        ("rw=write bs=12k size=100k", 9),
+        ("rw=rw bs=12k size=100k", 9),
+        ("rw=randwrite bs=12k size=100k", 8),
+        ("rw=randread bs=12k size=100k norandommap", 9),
+        ("rw=write:4k bs=12k size=100k", 7),
+        ("rw=read:-8k bs=4k size=100k", 25),
+        ("rw=read bs=12k size=100k loops=2", 17),
+        ("rw=randread bs=12k size=100k loops=2", 16),
+        ("rw=write bs=12k size=100k io_size=250k", 21),
         // A pair counts once.
         ("rw=trimwrite bs=4k", 512),
         ("rw=randtrimwrite bs=4k number_ios=10", 20),
@@ -146,6 +157,20 @@ fn jobs_end_as_in_fio() {
         assert_eq!(run(text, MIB, 100_000).len(), expected, "{text}");
     }
     assert_eq!(run("rw=write time_based runtime=10", MIB, 5000).len(), 5000);
+}
+
+/// As in fio, the size of a request is drawn again until the request fits into the rest of the region.
+#[test]
+fn sequential_jobs_of_several_sizes_fill_their_region() {
+    for text in ["bssplit=4k/50:16k/50", "bsrange=4k-16k"] {
+        let all = run(&format!("rw=write size=100k io_size=1m {text}"), MIB, usize::MAX);
+        let mut next = 0;
+        for request in all {
+            assert_eq!(request.lba, next, "{text}");
+            next = (request.lba + u64::from(request.sectors)) % 200;
+            assert!(request.lba + u64::from(request.sectors) <= 200, "{text}");
+        }
+    }
 }
 
 #[test]
@@ -280,11 +305,16 @@ fn zones_of_random_jobs() {
 #[test]
 fn strides_are_exact() {
     // Every fourth unit of 4 KiB, in one pass.
-    let all = lbas(&run("rw=write bs=4k zonemode=strided zonesize=4k zoneskip=12k size=64k", MIB, 6));
-    assert_eq!(all, [0, 32, 64, 96, 0, 32]);
+    let text = "rw=write bs=4k zonemode=strided zonesize=4k zoneskip=12k size=64k";
+    assert_eq!(lbas(&run(text, MIB / 16, 6)), [0, 32, 64, 96, 0, 32]);
+    // As in fio, zones continue to the end of the file, whatever `size` is.
+    assert_eq!(lbas(&run(text, MIB, 6)), [0, 32, 64, 96, 128, 160]);
+    let random = lbas(&run("rw=randread bs=4k zonesize=16k zonerange=64k zoneskip=64k size=256k", MIB, 64));
+    let zones: Vec<u64> = random.iter().map(|lba| lba / 128).collect();
+    assert!(zones.into_iter().eq((0..64).map(|i| i / 4 % 8 * 2)), "{random:?}");
     // The first 8 KiB of each zone of 16 KiB.
     let all = lbas(&run("rw=write bs=4k zonesize=8k zonerange=16k zoneskip=0 size=48k", MIB, 7));
-    assert_eq!(all, [0, 8, 32, 40, 64, 72, 0]);
+    assert_eq!(all, [0, 8, 32, 40, 64, 72, 96]);
     // Each zone of 8 KiB twice.
     let all = lbas(&run("rw=read bs=4k zonesize=16k zonerange=8k zoneskip=8k size=32k offset=64k", MIB, 8));
     assert_eq!(all, [128, 136, 128, 136, 160, 168, 160, 168]);
@@ -797,11 +827,13 @@ proptest! {
             format!("zonesize={} zonerange={} zoneskip={}", size * SECTOR, range * SECTOR, skip * SECTOR)
         });
         let rw = if random { format!("randrw ba={align}") } else { "rw".to_owned() };
+        // Zones, and the last block of a sequential job, may extend beyond the region.
+        let end = if zone.is_some() { 4 * MIB } else { offset + size + if random { 0 } else { block - SECTOR } };
         let text = format!("rw={rw} bs={block} offset={offset} size={size} io_size=1m {}", zone.unwrap_or_default());
         for mut job in made(&text, 4 * MIB, 1).into_iter().flatten() {
             while let Some(request) = job.next_request().unwrap() {
                 prop_assert!(request.lba * SECTOR >= offset);
-                prop_assert!(request.lba * SECTOR + request.bytes() <= offset + size);
+                prop_assert!(request.lba * SECTOR + request.bytes() <= end);
             }
         }
     }
