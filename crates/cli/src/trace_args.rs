@@ -17,9 +17,10 @@ use crate::complete;
 pub struct TraceArgs {
     /// Trace format, or delimited:COLUMNS for other columns [default: detected]
     ///
-    /// Formats: alibaba, biotracer, blkparse, blktrace, disksim, fio, fiu, flashsim, floatgate, mqsim, msr, replay-log,
-    /// spc, ssdsim, systor, tencent, vscsi. Any other text with columns can be described, for example with
-    /// 'delimited:columns=op,offset,size;offset=bytes;size=bytes;read=R;write=W'. See docs/reference/traces.md.
+    /// Formats: alibaba, biosnoop, biotracer, blkparse, blktrace, disksim, etw, fio, fiu, flashsim, floatgate, ftrace,
+    /// iosnoop, mqsim, msr, replay-log, spc, ssdsim, systor, tencent, vscsi, wpa. Any other text with columns can be
+    /// described, for example with 'delimited:columns=op,offset,size;offset=bytes;size=bytes;read=R;write=W'. See
+    /// docs/reference/traces.md.
     #[arg(long, add = ArgValueCompleter::new(complete::formats))]
     format: Option<TraceFormat>,
     /// Read the columns of format delimited from a TOML file

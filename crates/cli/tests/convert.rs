@@ -66,7 +66,10 @@ fn columns_are_described_in_a_line_or_a_file() {
         (&["--columns", "own.toml", "--format", "spc"], "not for `spc`"),
         (&["--format", "delimited"], "needs its columns"),
         (&["--columns", "in.spc"], "in.spc"),
-        (&["--columns", "own.toml", "--action", "D"], "`--action` is for traces of events (blkparse, blktrace)"),
+        (
+            &["--columns", "own.toml", "--action", "D"],
+            "`--action` is for traces of events (blkparse, blktrace, ftrace)",
+        ),
     ];
     for (arguments, words) in mistakes {
         let output = bench.run(&[&["own.csv", "-", "--to", "spc"][..], arguments].concat());

@@ -10,8 +10,10 @@ use floatgate_workload::trace::{
 use proptest::prelude::*;
 
 /// Format, confidence and number of requests of each sample.
-const KNOWN: [(&str, &str, Confidence, u64); 21] = [
+const KNOWN: [(&str, &str, Confidence, u64); 27] = [
     ("alibaba.csv", "alibaba", Confidence::Certain, 40),
+    ("biosnoop.libbpf", "biosnoop", Confidence::Certain, 40),
+    ("biosnoop.txt", "biosnoop", Confidence::Certain, 40),
     ("biotracer.txt", "biotracer", Confidence::Certain, 40),
     ("blkparse.txt", "blkparse", Confidence::Certain, 46),
     ("blktrace.be", "blktrace", Confidence::Certain, 40),
@@ -23,6 +25,10 @@ const KNOWN: [(&str, &str, Confidence, u64); 21] = [
     ("fio.v3", "fio", Confidence::Certain, 53),
     ("fiu.txt", "fiu", Confidence::Certain, 40),
     ("flashsim.txt", "flashsim", Confidence::Given, 40),
+    ("ftrace.perf", "ftrace", Confidence::Certain, 40),
+    ("ftrace.txt", "ftrace", Confidence::Certain, 40),
+    ("iosnoop.txt", "iosnoop", Confidence::Certain, 40),
+    ("wpa.csv", "wpa", Confidence::Certain, 40),
     ("floatgate.csv", "floatgate", Confidence::Certain, 40),
     ("mqsim.txt", "mqsim", Confidence::Ambiguous, 40),
     ("msr.csv", "msr", Confidence::Certain, 40),
@@ -66,6 +72,27 @@ fn each_sample_is_detected_and_read() {
     }
     for format in FORMATS {
         assert!(KNOWN.iter().any(|(_, name, ..)| *name == format.name), "no sample of {}", format.name);
+    }
+}
+
+/// The samples of tools that print requests when they complete contain the same requests as those of events, which are
+/// recorded when requests are issued.
+#[test]
+fn tools_of_today_agree() {
+    let samples = samples();
+    let requests = |name: &str| {
+        let sample = samples.iter().find(|sample| sample.name == name).expect(name);
+        let mut trace = Trace::open(file_of(&sample.bytes).path(), &sample.options, 1 << 40).unwrap();
+        let mut all = Vec::new();
+        while let Some(request) = trace.next_request().unwrap() {
+            all.push((request.arrival.ps() / 1_000_000, request.operation, request.lba, request.sectors));
+        }
+        assert!(trace.warnings().is_empty(), "{name}: {:?}", trace.warnings());
+        all
+    };
+    let expected = requests("ftrace.txt");
+    for name in ["ftrace.perf", "iosnoop.txt", "biosnoop.txt", "biosnoop.libbpf", "wpa.csv"] {
+        assert_eq!(requests(name), expected, "{name}");
     }
 }
 

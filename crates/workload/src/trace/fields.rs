@@ -33,6 +33,12 @@ impl Decimal {
         Decimal { whole, fraction: 0, digits: 0 }
     }
 
+    /// Creates the number of seconds of a number of picoseconds.
+    pub(super) const fn of_ps(ps: u128) -> Decimal {
+        const SECOND: u128 = 10u128.pow(12);
+        Decimal { whole: (ps / SECOND) as u64, fraction: (ps % SECOND) as u64, digits: 12 }
+    }
+
     /// Returns the number times 10^`exponent` (at most 12), rounded once with halves up. Otherwise exact, and cannot
     /// overflow.
     pub(super) fn scaled(self, exponent: u32) -> u128 {
