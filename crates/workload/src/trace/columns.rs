@@ -16,19 +16,25 @@ pub(super) enum Column {
     Offset,
     Size,
     Device,
+    /// Time from the arrival to `time`, which is the completion.
+    Latency,
     /// Filter value, which decides if the line is a request: see `keep`.
     Filter,
+    /// Second filter value: see `keep2`.
+    Filter2,
     /// Unused.
     Other,
 }
 
-const COLUMNS: [(&str, Column); 7] = [
+const COLUMNS: [(&str, Column); 9] = [
     ("time", Column::Time),
     ("op", Column::Operation),
     ("offset", Column::Offset),
     ("size", Column::Size),
     ("device", Column::Device),
+    ("latency", Column::Latency),
     ("filter", Column::Filter),
+    ("filter2", Column::Filter2),
     ("_", Column::Other),
 ];
 
@@ -46,13 +52,14 @@ pub(super) enum Delimiter {
 ///
 /// | key | value |
 /// |---|---|
-/// | `columns` | the columns in order: `time`, `op`, `offset`, `size`, `device`, `filter`, and `_` for an unused one |
+/// | `columns` | in order: `time`, `op`, `offset`, `size`, `device`, `latency`, `filter`, `filter2`, or `_` (unused) |
 /// | `delimiter` | `comma` (the default), `tab`, `semicolon`, `pipe`, `space` (any number of blanks), or a character |
 /// | `time` | unit of the time: `ps`, `ns`, `100ns`, `us`, `ms`, `s` |
 /// | `offset`, `size` | unit: `bytes`, `sectors`, `KiB`, `MiB`, or a number of bytes, such as `4096` |
 /// | `read`, `write`, `trim`, `flush` | codes of the operation, several separated by commas |
 /// | `skip` | codes of lines that contain no request |
-/// | `keep` | values of the column `filter` of lines that contain a request; other lines are skipped |
+/// | `latency` | unit of the column `latency`; `time` is then the completion, and requests arrive this much earlier |
+/// | `keep`, `keep2` | values of `filter` and `filter2` of lines with a request; other lines are skipped |
 /// | `all` | `read` or `write`: the operation of all requests, if there is no column `op` |
 /// | `length` | the length of all requests, in the unit of `size`, if there is no column `size` |
 /// | `header` | number of lines to skip at the start (default 0) |
@@ -67,12 +74,16 @@ pub struct Columns {
     pub(super) codes: Vec<(String, Option<Operation>)>,
     /// Filter values of lines that are not skipped.
     pub(super) keep: Vec<String>,
+    /// Values of the second filter of lines that are not skipped.
+    pub(super) keep2: Vec<String>,
+    /// Unit of the latency.
+    pub(super) latency: Option<TimeUnit>,
     pub(super) all: Option<Operation>,
     pub(super) length: Option<u64>,
     pub(super) header: u64,
 }
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 16] = [
     "columns",
     "delimiter",
     "time",
@@ -84,6 +95,8 @@ const KEYS: [&str; 14] = [
     "flush",
     "skip",
     "keep",
+    "keep2",
+    "latency",
     "all",
     "length",
     "header",
@@ -151,6 +164,8 @@ impl Columns {
             size: unit("size", one("size")?)?,
             codes: codes(values)?,
             keep: values.get("keep").cloned().unwrap_or_default(),
+            keep2: values.get("keep2").cloned().unwrap_or_default(),
+            latency: one("latency")?.map(str::parse).transpose()?,
             all: one("all")?.map(all).transpose()?,
             length: number("length")?,
             header: number("header")?.unwrap_or(0),
@@ -183,6 +198,19 @@ impl Columns {
         match (has(Column::Filter), self.keep.is_empty()) {
             (true, true) => return Err("`filter` needs the values of lines that are requests, like keep=D".to_owned()),
             (false, false) => return Err("`keep` needs a column `filter`".to_owned()),
+            _ => {}
+        }
+        match (has(Column::Filter2), self.keep2.is_empty()) {
+            (true, true) => {
+                return Err("`filter2` needs the values of lines that are requests, like keep2=D".to_owned());
+            }
+            (false, false) => return Err("`keep2` needs a column `filter2`".to_owned()),
+            _ => {}
+        }
+        match (has(Column::Latency), self.latency) {
+            (true, None) => return Err("`latency` needs a unit, like latency=ms".to_owned()),
+            (false, Some(_)) => return Err("a unit of `latency` needs a column `latency`".to_owned()),
+            (true, Some(_)) if !has(Column::Time) => return Err("`latency` needs a column `time`".to_owned()),
             _ => {}
         }
         match (has(Column::Time), self.time) {

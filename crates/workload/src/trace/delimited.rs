@@ -1,5 +1,6 @@
 //! Text formats with columns that the user describes: see [`Columns`].
 
+use super::biosnoop::SORT_WINDOW;
 use super::columns::{Column, Columns, Delimiter};
 use super::fields::Expected;
 use super::fields::{Decimal, Fields, number};
@@ -56,7 +57,9 @@ struct Placed<'a> {
     offset: Option<&'a [u8]>,
     size: Option<&'a [u8]>,
     device: Option<&'a [u8]>,
+    latency: Option<&'a [u8]>,
     filter: Option<&'a [u8]>,
+    filter2: Option<&'a [u8]>,
 }
 
 /// Parsed values of a line.
@@ -73,9 +76,11 @@ impl Columns {
     fn read<'a>(&self, line: &'a [u8]) -> Result<Option<Found<'a>>, Expected> {
         let mut fields = Placed::default();
         let is_whole = self.place(line, &mut fields);
-        let is_kept = |field: &[u8]| self.keep.iter().any(|value| value.as_bytes() == field);
+        let is_kept = |keep: &[String], field: Option<&[u8]>| {
+            keep.is_empty() || field.is_some_and(|field| keep.iter().any(|value| value.as_bytes() == field))
+        };
         // The other columns of a skipped line may contain anything, or be missing.
-        if !self.keep.is_empty() && !fields.filter.is_some_and(is_kept) {
+        if !is_kept(&self.keep, fields.filter) || !is_kept(&self.keep2, fields.filter2) {
             return Ok(None);
         }
         let code = fields.code.map(|field| self.codes.iter().find(|(code, _)| code.as_bytes() == field));
@@ -90,7 +95,11 @@ impl Columns {
             Some(None) => return Err(Expected("one of the codes that were given for operations")),
             None => self.all.unwrap_or(Operation::Read),
         };
-        let time = fields.time.map_or(Ok(Decimal::whole(0)), decimal)?;
+        let mut time = fields.time.map_or(Ok(Decimal::whole(0)), decimal)?;
+        if let (Some(latency), Some(unit), Some(time_unit)) = (fields.latency, self.latency, self.time) {
+            let ps = time.scaled(time_unit.exponent()).saturating_sub(decimal(latency)?.scaled(unit.exponent()));
+            time = Decimal::of_ps(ps);
+        }
         let (mut offset, mut size) = (0, 0);
         if operation != Operation::Flush {
             let number = |field: Option<&[u8]>, else_, what| field.map_or(Ok(else_), |field| number(field, what));
@@ -114,7 +123,9 @@ impl Columns {
                 Column::Offset => fields.offset = field,
                 Column::Size => fields.size = field,
                 Column::Device => fields.device = field,
+                Column::Latency => fields.latency = field,
                 Column::Filter => fields.filter = field,
+                Column::Filter2 => fields.filter2 = field,
                 Column::Other => {}
             }
         }
@@ -142,7 +153,8 @@ impl Columns {
 
 fn decimal(field: &[u8]) -> Result<Decimal, Expected> {
     const WHAT: &str = "the time, a decimal number";
-    let mut fields = Fields(field);
+    // Times end in a colon in the output of ftrace and perf.
+    let mut fields = Fields(field.strip_suffix(b":").unwrap_or(field));
     let value = fields.decimal(WHAT)?;
     if fields.0.is_empty() { Ok(value) } else { Err(Expected(WHAT)) }
 }
@@ -168,7 +180,15 @@ impl Parser for Delimited {
     }
 
     fn unit(&self) -> Option<TimeUnit> {
-        self.columns.as_ref().and_then(|columns| columns.time)
+        // With a latency, arrivals are computed in seconds.
+        self.columns.as_ref().and_then(|columns| columns.latency.map_or(columns.time, |_| Some(TimeUnit::S)))
+    }
+
+    fn sort_window(&self) -> u32 {
+        match &self.columns {
+            Some(Columns { latency: Some(_), .. }) => SORT_WINDOW,
+            _ => 0,
+        }
     }
 
     fn device(&self, device: u32) -> DeviceName {
@@ -238,6 +258,29 @@ mod tests {
         let behind = "columns=op,offset,size,filter;offset=bytes;size=bytes;keep=D;read=R";
         assert_eq!(read(behind, "X,?,?,C"), Ok(None));
         assert_eq!(read(behind, "R,512,512,D"), Ok(Some((0, Operation::Read, 1, 1, "0".to_owned()))));
+    }
+
+    #[test]
+    fn arrivals_precede_completions_by_the_latency() {
+        let spec = "columns=time,latency,op,offset,size;time=s;latency=ms;offset=sectors;size=bytes;read=R";
+        let columns: Columns = spec.parse().unwrap();
+        let mut parser = Delimited::new(&TraceOptions { columns: Some(columns), ..TraceOptions::default() });
+        let mut arrival = |line: &str| parser.parse(line.as_bytes()).unwrap().unwrap().stamp.scaled(6);
+        assert_eq!([arrival("0.0010,0.9,R,0,4096"), arrival("0.0011:,0.1,R,8,4096")], [100, 1000]);
+        assert_eq!((parser.unit(), parser.sort_window()), (Some(TimeUnit::S), SORT_WINDOW));
+    }
+
+    #[test]
+    fn two_columns_filter_lines() {
+        let spec = "columns=filter,filter2,offset;offset=sectors;size=sectors;length=1;all=read;keep=D;keep2=x,y";
+        assert!(read(spec, "D,x,5").unwrap().is_some());
+        assert_eq!([read(spec, "C,x,5"), read(spec, "D,z,5")], [Ok(None), Ok(None)]);
+        let error = |spec: &str| spec.parse::<Columns>().unwrap_err();
+        let rest = "offset=bytes;size=bytes;all=read;length=1";
+        assert!(error(&format!("columns=offset,filter2;{rest}")).contains("keep2=D"));
+        assert!(error(&format!("columns=offset;keep2=D;{rest}")).contains("needs a column `filter2`"));
+        assert!(error(&format!("columns=offset,time,latency;time=s;{rest}")).contains("latency=ms"));
+        assert!(error(&format!("columns=offset,latency;latency=ms;{rest}")).contains("needs a column `time`"));
     }
 
     #[test]
