@@ -2,7 +2,8 @@
 //!
 //! The records are `struct blk_io_trace` of `blktrace_api.h`, version 7, in the byte order of the traced machine, which
 //! the magic number shows: time in ns since the start of the trace, first sector, length in bytes, action, device. The
-//! kernel writes one file per processor. `blkparse -d` merges them into one file in order.
+//! kernel writes one file per processor, `NAME.blktrace.0` and so on. The path `NAME.blktrace` reads all of them in the
+//! order of their times: see `merged`.
 
 use super::blkparse::device_name;
 use super::events::{Action, Events, Requested};

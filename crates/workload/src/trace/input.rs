@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::merged::{self, Merged};
 use crate::file::{Stop, Stoppable};
 use crate::sim::source::SourceError;
 
@@ -69,6 +70,14 @@ impl Input {
     /// ends with an error, even while it waits for a pipe.
     pub(super) fn open(path: &Path, name: String, stop: &Stop) -> Result<Input, SourceError> {
         let error = |error: io::Error| SourceError(format!("{name}: cannot open the trace: {error}"));
+        let parts = merged::parts(path);
+        if !parts.is_empty() {
+            let (merged, size) = Merged::open(&parts, stop).map_err(error)?;
+            let consumed = Arc::new(AtomicU64::new(0));
+            let stream = Box::new(Counted { inner: merged, count: Arc::clone(&consumed) });
+            let (packing, size, stop) = (Packing::Plain, Some(size), stop.clone());
+            return Ok(Input { name, packing, size, consumed, stream, stop, has_begun: false, is_cut: false });
+        }
         let file = Stoppable::open(path, stop).map_err(error)?;
         let metadata = file.file().metadata().map_err(error)?;
         if metadata.is_dir() {

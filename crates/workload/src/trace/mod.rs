@@ -28,6 +28,7 @@ mod format;
 mod frames;
 mod gaps;
 mod input;
+mod merged;
 mod names;
 mod options;
 mod output;
