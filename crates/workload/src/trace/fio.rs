@@ -42,12 +42,16 @@ struct Iolog {
     waited: u64,
     /// True if the times are assumed to be in ms.
     in_ms: bool,
+    /// Mean rate of the first requests in requests per second, if it is so low that the times may be in ns.
+    slow: Option<f64>,
     unit_given: bool,
     names: Names,
 }
 
 /// Number of requests needed to judge the unit of the times.
 const ENOUGH: u64 = 16;
+/// Mean rate in requests per second below which the times may be in ns.
+const SLOW: f64 = 100.0;
 /// Limits that no host can exceed: 64 GB/s (16 lanes of PCIe 5.0), and 100 million requests per second, both per us.
 const MAX_BYTES: u64 = 64_000;
 const MAX_REQUESTS: u64 = 100;
@@ -66,6 +70,8 @@ impl Parser for Iolog {
         let span = u64::try_from(last.saturating_sub(first)).unwrap_or(u64::MAX);
         let too_fast =
             sectors * SECTOR > span.saturating_mul(MAX_BYTES) || requests > span.saturating_mul(MAX_REQUESTS);
+        let rate = (requests.max(1) - 1) as f64 * 1e6 / span.max(1) as f64;
+        self.slow = Some(rate).filter(|rate| parser.version == Some(3) && requests >= ENOUGH && *rate < SLOW);
         self.in_ms = parser.version == Some(3) && requests >= ENOUGH && span > 0 && too_fast;
     }
 
@@ -74,7 +80,17 @@ impl Parser for Iolog {
     }
 
     fn warnings(&self) -> Vec<String> {
-        if !self.in_ms || self.unit_given {
+        if self.unit_given {
+            return Vec::new();
+        }
+        if let Some(rate) = self.slow {
+            return vec![format!(
+                "times are taken to be in us, as fio writes them, which is {rate:.3} requests/s; SPDK writes ns, which \
+                 would be {:.0} requests/s: --time-unit ns",
+                rate * 1000.0
+            )];
+        }
+        if !self.in_ms {
             return Vec::new();
         }
         let why = "in us, as fio writes them, no host could make the first of these requests";
