@@ -48,7 +48,7 @@ from floatgate.simulator import Simulator, State
 from floatgate.summary import Summary
 from floatgate.sweeping import Sobol, sweep
 from floatgate.tables import Table
-from floatgate.workload import Fit, JobFile, Synthetic, Trace, Workload
+from floatgate.workload import Fit, JobFile, Synthetic, TableTrace, Trace, Workload
 
 if TYPE_CHECKING:
     from floatgate import studies
@@ -82,6 +82,7 @@ __all__ = [
     "Summary",
     "Synthetic",
     "Table",
+    "TableTrace",
     "Trace",
     "TraceError",
     "Workload",

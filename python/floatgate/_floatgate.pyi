@@ -34,6 +34,7 @@ __all__ = [
     "ProgramCause",
     "Purpose",
     "Recovering",
+    "Requests",
     "Role",
     "SchemeReport",
     "Shape",
@@ -89,6 +90,15 @@ class _RunOptions(TypedDict):
     requests: bool
     series: str | None
     timeline: str | None
+    tables: dict[str, dict[str, object]]
+
+@final
+class Requests:
+    @staticmethod
+    def from_arrow(table: object, time_unit: str | None) -> Requests: ...
+    @staticmethod
+    def from_rows(rows: object, time_unit: str | None) -> Requests: ...
+    def __len__(self) -> int: ...
 
 class _LifetimeOptions(TypedDict):
     workloads: list[str]

@@ -16,7 +16,7 @@ from floatgate.result import Result, load
 from floatgate.seeds import Seeds, seeds_of
 from floatgate.simulator import Simulator
 from floatgate.summary import Summary
-from floatgate.workload import Progress, Workload, WorkloadLike, texts_of
+from floatgate.workload import Progress, Workload, WorkloadLike, in_memory, tables_of, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +91,9 @@ def run(
         prepared device for many runs. The simulator does not change, and the results are the same as if the run
         prepared the device itself.
     workload
-        One or several workloads. Several run concurrently, and each has its own results.
+        One or several workloads. Several run concurrently, and each has its own results. A table with
+        `__arrow_c_stream__` (pyarrow, pandas, Polars), or an iterable of tuples, is a trace in memory:
+        :meth:`Trace.from_table` lists the columns.
     precondition
         State before the run. Default: ``"fill"``. ``"none"``, ``"fill"``, ``"aged=V"`` (this share of each block is
         invalid), ``"invalid=V"`` (empty, with this share of the pages written and invalid), ``"steady"`` (overwritten
@@ -238,6 +240,7 @@ def _run(
         device, precondition, seed, attribution = _state(prepared, precondition, seed, attribution)
     device = device if isinstance(device, Device) else Device(device)  # type: ignore[arg-type] # not a simulator
     saved = prepared._path if prepared is not None else states.saved(precondition)
+    workload = in_memory(workload)  # type: ignore[assignment] # the same kinds of workloads
     if out is None and timeline:
         raise OptionError("a timeline needs a directory; set out=...")
     summary, kept_requests, kept_series = _floatgate.run(
@@ -253,6 +256,7 @@ def _run(
             "requests": requests,
             "series": _extent(series),
             "timeline": _extent(timeline),
+            "tables": tables_of(workload),
         },
         prepared=None if prepared is None else prepared._handle,
         progress=progress,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import warnings
@@ -212,6 +213,55 @@ class Trace(Workload):
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restored_trace, (str(self), self._path, self._options)
+
+    @staticmethod
+    def from_table(
+        table: object,
+        *,
+        time_unit: str | None = None,
+        replay: str | None = None,
+        fit: Literal["refuse", "wrap"] | None = None,
+        limit: int | None = None,
+        name: str | None = None,
+    ) -> TableTrace:
+        """Return a trace in memory, from a table or an iterable of requests.
+
+        Parameters
+        ----------
+        table
+            A table with `__arrow_c_stream__`, such as those of pyarrow, pandas and Polars, with the columns
+            ``operation`` (or ``op``: read, write, trim, flush or write_zeroes, or the first letter), ``offset`` in
+            bytes or ``lba`` in sectors of 512 B, ``size`` in bytes or ``sectors``, and ``arrival`` (or ``time``).
+            Without arrivals, all requests arrive at once. Other columns are not used. Or an iterable of tuples:
+            arrival, operation, offset and size in bytes. Requests are sorted by arrival, which count from the first.
+        time_unit
+            Unit of arrivals that are numbers. Default: ``"s"`` for decimal numbers, ``"ns"`` for whole numbers. Columns
+            of timestamps and durations have their own.
+        replay
+            ``"timed"`` (as recorded), ``"asap"``, or ``"depth=N"`` (N outstanding).
+        fit
+            Handling of addresses beyond the device: ``"refuse"`` or ``"wrap"``.
+        limit
+            Maximum number of requests.
+        name
+            Name of the stream. Default: ``"table"``.
+
+        Returns
+        -------
+        TableTrace
+
+        Raises
+        ------
+        TraceError
+            A column is missing, or a row is invalid.
+
+        Examples
+        --------
+        >>> rows = [(0, "write", 0, 4096), (250_000, "read", 0, 4096)]
+        >>> fg.run("tiny", fg.Trace.from_table(rows), precondition="none").summary.requests.read.count
+        1
+        """
+        return TableTrace(table, time_unit=time_unit, replay=replay, fit=fit, limit=limit, name=name)
 
     @property
     def path(self) -> Path:
@@ -429,6 +479,68 @@ def _word(key: str, value: str) -> str:
     if '"' in value:
         raise TraceError(f"`{key}` must not contain a double quote: {value}")
     return f'{key}="{value}"' if not value or any(character.isspace() for character in value) else f"{key}={value}"
+
+
+#: Number of the next table, which is part of its text.
+_tables = itertools.count(1)
+
+
+class TableTrace(Workload):
+    """Requests in memory. :meth:`Trace.from_table` creates one.
+
+    It runs in this process only: :func:`run` accepts it, alone or among other workloads.
+    """
+
+    __slots__ = ("_options", "_requests")
+
+    def __init__(
+        self,
+        table: object,
+        *,
+        time_unit: str | None,
+        replay: str | None,
+        fit: str | None,
+        limit: int | None,
+        name: str | None,
+    ) -> None:
+        try:
+            if hasattr(table, "__arrow_c_stream__"):
+                self._requests = _floatgate.Requests.from_arrow(table, time_unit)
+            else:
+                self._requests = _floatgate.Requests.from_rows(table, time_unit)
+        except (TypeError, ValueError) as error:
+            raise TraceError(f"the table cannot be read: {error}") from error
+        super().__init__(f"table:{next(_tables)}")
+        self._options = {"name": name, "replay": replay, "fit": fit, "limit": limit}
+
+    def __len__(self) -> int:
+        """Return the number of requests."""
+        return len(self._requests)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("a table in memory stays in its process; write it to a file for other processes")
+
+    def _for_run(self) -> dict[str, object]:
+        return {"requests": self._requests, **self._options}
+
+
+def in_memory(workload: object) -> object:
+    """Return a workload with its tables as :class:`TableTrace`."""
+    if hasattr(workload, "__arrow_c_stream__"):
+        return Trace.from_table(workload)
+    if isinstance(workload, Workload | str | os.PathLike):
+        return workload
+    several = list(workload)  # type: ignore[call-overload] # checked by texts_of
+    if several and all(isinstance(one, tuple) for one in several):
+        return Trace.from_table(several)
+    return [in_memory(one) if hasattr(one, "__arrow_c_stream__") else one for one in several]
+
+
+def tables_of(workload: object) -> dict[str, dict[str, object]]:
+    """Return the tables in memory among the workloads, by their texts."""
+    one_only = isinstance(workload, Workload | str | os.PathLike)
+    several = [workload] if one_only else list(workload)  # type: ignore[call-overload] # checked by texts_of
+    return {str(one): one._for_run() for one in several if isinstance(one, TableTrace)}
 
 
 def texts_of(workload: WorkloadLike | Sequence[WorkloadLike]) -> list[str]:

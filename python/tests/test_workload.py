@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import time
 
 import pytest
 
@@ -148,3 +149,66 @@ def test_bad_lines_are_trace_errors(tmp_path, command):
     said = command("run", "tiny", f"trace={place} format=msr", status=2)
     assert in_python(said).endswith(f"error: {caught.value}\n")
     assert "`skip_bad_lines=N` leaves up to N such lines out" in str(caught.value)
+
+
+def test_tables_in_memory_are_traces():
+    pa = pytest.importorskip("pyarrow")
+    columns = {
+        "arrival": [0.0, 0.001, 0.0005], "operation": ["write", "read", "W"],
+        "offset": [0, 0, 4096], "size": [4096] * 3,
+    }  # fmt: skip
+    table = pa.table(columns)
+    for workload in [table, fg.Trace.from_table(table, name="db"), [table, "rw=read number_ios=1"]]:
+        summary = fg.run("tiny", workload, precondition="none").summary
+        assert summary.requests.write.count == 2
+    rows = [(1000, "write", 0, 4096), (501_000, "W", 4096, 4096), (1_001_000, "read", 0, 4096)]
+    result = fg.run("tiny", rows, precondition="none", requests=True)
+    assert result.summary.requests.write.count == 2
+    assert result.requests()["arrival_ps"].to_pylist() == [0, 500_000_000, 1_000_000_000]
+    typed = pa.table({
+        "time": pa.array([5, 7], pa.timestamp("us")), "op": pa.array(["R", "F"]).dictionary_encode(),
+        "lba": pa.array([8, 0], pa.uint32()), "sectors": pa.array([16, 0], pa.int16()),
+    })  # fmt: skip
+    trace = fg.Trace.from_table(typed, limit=1, replay="depth=2", fit="wrap")
+    assert len(trace) == 2
+    assert fg.run("tiny", trace).summary.requests.all.count == 1
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_frames_are_traces(package):
+    frame = pytest.importorskip(package).DataFrame(
+        {"arrival": [0, 1000], "operation": ["write", "read"], "offset": [0, 4096], "size": [4096, 4096]}
+    )
+    assert fg.run("tiny", frame, precondition="none").summary.requests.all.count == 2
+
+
+def test_tables_are_read_at_a_million_requests_per_second():
+    pa = pytest.importorskip("pyarrow")
+    count = 200_000
+    columns = {"operation": ["read"] * count, "lba": range(count), "sectors": [8] * count}
+    table, rows = pa.table(columns), [(0, "read", 0, 4096)] * count
+    for requests in table, rows:
+        start = time.process_time()
+        assert len(fg.Trace.from_table(requests)) == count
+        assert time.process_time() - start < count / 1e6
+
+
+def test_tables_state_what_is_wrong():
+    pa = pytest.importorskip("pyarrow")
+
+    def error(columns):
+        with pytest.raises(fg.TraceError) as caught:
+            fg.Trace.from_table(pa.table(columns))
+        return str(caught.value)
+
+    assert "no column `operation`; the table has lba" in error({"lba": [1]})
+    good = {"op": ["R", "R"], "lba": [1, 2], "sectors": [1, 1]}
+    assert "no column `offset` or `lba`" in error({"op": ["R"], "sectors": [1]})
+    assert "row 1: expected an operation" in error({**good, "op": ["R", "X"]})
+    assert "column `lba`: expected numbers from 0" in error({**good, "lba": [1, -2]})
+    assert "expected a value in every row, but 1 are missing" in error({**good, "lba": [1, None]})
+    assert "row 0: expected a length of at least one byte" in error({**good, "sectors": [0, 1]})
+    with pytest.raises(fg.TraceError, match="row 0 of the table is beyond the end"):
+        fg.run("tiny", pa.table({**good, "lba": [1 << 40, 1]}))
+    with pytest.raises(TypeError, match="stays in its process"):
+        pickle.dumps(fg.Trace.from_table([(0, "read", 0, 512)]))

@@ -8,6 +8,7 @@ mod device;
 mod errors;
 mod frontend;
 mod makers;
+mod memory;
 mod policies;
 mod result;
 mod run;
@@ -24,6 +25,7 @@ pub fn fill(module: &Bound<'_, PyModule>, makers: Externals) -> PyResult<()> {
     makers::set(makers);
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<device::DeviceConfig>()?;
+    module.add_class::<memory::Requests>()?;
     module.add_class::<policies::Column>()?;
     module.add_class::<policies::Units>()?;
     module.add_class::<simulator::Simulator>()?;

@@ -1,8 +1,10 @@
 //! Runs: executes a workload on a device, with the options of Python.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use arrow_pyarrow::{PyArrowType, Table as PyTable};
 use floatgate_core::config::DeviceConfig as Config;
@@ -18,11 +20,13 @@ use floatgate_run::failure::Failure;
 use floatgate_run::frontend::{Frontend as _, Observer, Stopped, Subject};
 use floatgate_run::session::Session;
 use floatgate_run::spec::{DetailSpec, RequestFormat, RunSpec, StateSpec, Windows};
-use floatgate_run::traces::Traces;
+use floatgate_run::traces::{Tables, Traces};
+use floatgate_workload::trace::TableOptions;
 use pyo3::prelude::*;
 
 use crate::device::{DeviceConfig, calls_python};
 use crate::errors::enter_as;
+use crate::memory::Requests;
 use crate::simulator::{Simulator, State};
 use crate::tables::{BATCH, Batches};
 
@@ -44,9 +48,36 @@ pub struct Options {
     requests: bool,
     series: Option<String>,
     timeline: Option<String>,
+    /// Workloads in memory, by their texts.
+    tables: BTreeMap<String, InMemory>,
+}
+
+/// A workload in memory, and its options with their names in Python.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct InMemory {
+    requests: Py<Requests>,
+    name: Option<String>,
+    replay: Option<String>,
+    fit: Option<String>,
+    limit: Option<u64>,
 }
 
 impl Options {
+    /// Returns the workloads in memory, by their texts.
+    fn tables(&self) -> Result<Tables, Stopped> {
+        let table = |(text, table): (&String, &InMemory)| {
+            let options = TableOptions {
+                name: table.name.clone(),
+                replay: table.replay.as_deref().map(|text| value("replay", text)).transpose()?.unwrap_or_default(),
+                fit: table.fit.as_deref().map(|text| value("fit", text)).transpose()?.unwrap_or_default(),
+                limit: table.limit,
+            };
+            Ok((text.clone(), (Arc::clone(&table.requests.get().table), options)))
+        };
+        self.tables.iter().map(table).collect()
+    }
+
     /// Returns the windows of simulated time to record.
     fn windows(&self) -> Result<Option<Windows>, Stopped> {
         self.series.as_deref().map(|text| value("series", text)).transpose()
@@ -145,7 +176,7 @@ pub fn run(
     let calls_python = calls_python(&device.chosen.config);
     let (summary, requests, windows) = enter_as(py, calls_python, progress, |frontend| {
         let spec = options.spec(device)?;
-        let traces = Traces::new(spec.traces.clone(), frontend.stop());
+        let traces = Traces::new(spec.traces.clone(), frontend.stop()).with_tables(options.tables()?);
         let chosen = device.chosen.clone();
         let session = match prepared {
             Some((device, state)) => {

@@ -80,6 +80,9 @@ impl<'a> Files<'a> {
     fn workload(&mut self, kind: &str, text: &str, traces: &Traces) -> Result<(), Failure> {
         let bytes = self.chosen.config.logical_bytes();
         let path = Path::new(text);
+        if traces.table(text).is_some() {
+            return Ok(());
+        }
         let planned = if synthetic::looks_like_job(text) {
             synthetic::plan_text(text, bytes, self.seed)
         } else if synthetic::is_job_file(path) {

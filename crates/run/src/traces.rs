@@ -1,5 +1,6 @@
 //! Traces of a run: their options, and standard input as a trace.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
@@ -12,7 +13,7 @@ use floatgate_core::config::units::Duration;
 use floatgate_workload::file::{Stop, is_readable};
 use floatgate_workload::trace::words::{TraceWords, are_words};
 use floatgate_workload::trace::{
-    Action, Columns, Devices, Fit, FormatChoice, Replay, TimeScale, TimeUnit, TraceOptions,
+    Action, Columns, Devices, Fit, FormatChoice, Replay, Table, TableOptions, TimeScale, TimeUnit, TraceOptions,
 };
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
@@ -240,12 +241,26 @@ pub struct Traces {
     spec: TraceSpec,
     stdin: StandardInput,
     stop: Stop,
+    tables: Arc<Tables>,
 }
+
+/// Workloads in memory with their options, by the texts that stand for them.
+pub type Tables = BTreeMap<String, (Arc<Table>, TableOptions)>;
 
 impl Traces {
     /// Creates traces with these options. Reading ends when `stop` is requested.
     pub fn new(spec: TraceSpec, stop: Stop) -> Traces {
-        Traces { spec, stdin: StandardInput::default(), stop }
+        Traces { spec, stdin: StandardInput::default(), stop, tables: Arc::default() }
+    }
+
+    /// Adds workloads in memory.
+    pub fn with_tables(self, tables: Tables) -> Traces {
+        Traces { tables: Arc::new(tables), ..self }
+    }
+
+    /// Returns the workload in memory that a text stands for.
+    pub fn table(&self, text: &str) -> Option<&(Arc<Table>, TableOptions)> {
+        self.tables.get(text)
     }
 
     /// Returns the common options, as given.

@@ -10,7 +10,7 @@ use floatgate_core::sim::source::Source;
 use floatgate_workload::synthetic::model::{Model, Modeled, looks_like_model};
 use floatgate_workload::synthetic::{self, Job};
 use floatgate_workload::trace::words::{TraceWords, are_words};
-use floatgate_workload::trace::{Trace, TraceOptions};
+use floatgate_workload::trace::{TableSource, Trace, TraceOptions};
 
 use crate::blocks;
 use crate::failure::Failure;
@@ -49,6 +49,10 @@ impl Workload {
     /// Opens a job or a trace for a device.
     fn open_any(text: &str, traces: &Traces, device: &DeviceConfig, seed: u64) -> Result<Workload, Failure> {
         let name = text.to_owned();
+        if let Some((table, options)) = traces.table(text) {
+            let source = TableSource::new(table.clone(), options.clone(), device.logical_sectors());
+            return Ok(Workload::new(vec![Box::new(source.map_err(Failure::mistake)?)], name, None));
+        }
         if synthetic::looks_like_job(text) {
             return Workload::words(0, text, traces, device, seed);
         }

@@ -39,6 +39,7 @@ mod reader;
 mod record;
 mod records;
 mod replay;
+mod table;
 mod time_unit;
 mod units;
 pub mod words;
@@ -55,6 +56,7 @@ pub use options::{Devices, Fit, FormatChoice, Replay, TimeScale, TraceOptions};
 pub use output::Packed;
 pub use reader::{Item, Reader};
 pub use replay::Trace;
+pub use table::{Table, TableOptions, TableSource};
 pub use time_unit::TimeUnit;
 
 /// Declares the formats. Each is a file with a `FORMAT`.
