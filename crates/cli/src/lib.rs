@@ -273,6 +273,8 @@ mod tests {
         traces.limit = "7".parse().ok();
         traces.sort_window = Some(8);
         traces.skip_bad_lines = Some(9);
+        traces.set_job = vec!["runtime=10".to_owned(), "size=1g".to_owned()];
+        traces.ignore_unknown = true;
         spec
     }
 

@@ -24,7 +24,7 @@ use floatgate_run::span::Span;
 use floatgate_run::spec::{DetailSpec, Extent, RequestFormat, RunSpec, Seeds, StateSpec, Windows};
 use floatgate_run::text::seeds;
 use floatgate_run::text::summary::{self, Around};
-use floatgate_run::traces::Traces;
+use floatgate_run::traces::{TraceSpec, Traces};
 use floatgate_run::workload::depth_note;
 
 use crate::color;
@@ -77,6 +77,12 @@ pub struct RunArgs {
     /// states: times, bus, scheduler, controller, buffer and host. See docs/reference/state.md.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["precondition", "save_state"])]
     load_state: Option<PathBuf>,
+    /// Set KEY of all jobs of the job files, such as runtime=10, size=1g or number_ios=100k; repeatable
+    #[arg(long, value_name = "KEY=VALUE")]
+    set_job: Vec<String>,
+    /// Leave out keys of job files that are unknown or not supported, with a warning
+    #[arg(long)]
+    ignore_unknown: bool,
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_hyphen_values = true)]
     seed: u64,
@@ -178,7 +184,11 @@ impl RunArgs {
             None => StateSpec::Precondition(self.precondition.clone()),
         };
         RunSpec {
-            traces: self.trace.spec(),
+            traces: TraceSpec {
+                set_job: self.set_job.clone(),
+                ignore_unknown: self.ignore_unknown,
+                ..self.trace.spec()
+            },
             state,
             prewrite: self.prewrite,
             save_state: self.save_state.clone(),

@@ -55,7 +55,7 @@ pub struct TraceArgs {
     /// Default: side-by-side.
     #[arg(long)]
     devices: Option<Devices>,
-    /// End the trace after N requests
+    /// End the trace, or each job of a job file, after N requests
     #[arg(long, value_name = "N", value_parser = one_or_more, allow_hyphen_values = true)]
     limit: Option<NonZeroU64>,
     /// Sort requests that are up to N positions out of timestamp order
@@ -82,6 +82,7 @@ impl TraceArgs {
             limit: self.limit,
             sort_window: self.sort_window,
             skip_bad_lines: self.skip_bad_lines,
+            ..TraceSpec::default()
         }
     }
 

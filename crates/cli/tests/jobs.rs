@@ -55,6 +55,28 @@ fn a_job_file_runs() {
 }
 
 #[test]
+fn options_change_the_jobs_of_files() {
+    let bench = Bench::with_device();
+    bench.file(
+        "jobs.fio",
+        "[a]\nfilename=x\nrw=randread\nsize=1m\nflow=2\nopendir=y\nexitall=0\n[b]\nfilename=x\nsize=1m\n",
+    );
+    let error = bench.error(2, &["jobs.fio"]);
+    assert!(error.contains("2 errors:") && error.contains("`flow`") && error.contains("`opendir`"), "{error}");
+    let summary = bench.json(&["jobs.fio", "--ignore-unknown", "--set-job", "bs=8k", "--limit", "10"]);
+    assert_eq!(summary["requests"]["read"]["count"], 20);
+    assert_eq!(summary["requests"]["read"]["bytes"], 20 * 8192);
+    let warnings = summary["warnings"].to_string();
+    assert!(warnings.contains("flow, opendir ignored because of --ignore-unknown"), "{warnings}");
+    // A text of jobs is edited instead.
+    let error = bench.error(2, &["rw=randread size=1m", "--set-job", "bs=8k"]);
+    assert!(error.contains("--set-job is for job files, and the workload is a job: `rw=randread size=1m`"), "{error}");
+    assert!(bench.error(2, &["jobs.fio", "--ignore-unknown", "--fit", "wrap"]).contains("--fit is for traces"));
+    assert!(bench.error(2, &["jobs.fio", "--set-job", "bs"]).contains("expected KEY=VALUE"));
+    assert!(bench.error(2, &["jobs.fio", "--ignore-unknown", "--set-job", "bs=1"]).contains("--set-job: `bs=1`"));
+}
+
+#[test]
 fn errors_in_a_job_file_have_a_position() {
     let bench = Bench::with_device();
     bench.file("jobs.fio", "[a]\nrw=randread\niodpth=4\n");
@@ -65,7 +87,7 @@ fn errors_in_a_job_file_have_a_position() {
     assert!(bench.error(2, &["binary.fio"]).contains("is not text in UTF-8"));
     bench.file("out.fio", "[a]\nrw=randread\nnumber_ios=4\nwrite_iolog=no/such/folder\n");
     assert!(bench.error(1, &["out.fio"]).contains("cannot write no/such/folder: "));
-    assert!(bench.error(2, &["jobs.fio", "--limit", "5"]).contains("--limit is for traces"));
+    assert!(bench.error(2, &["jobs.fio", "--fit", "wrap"]).contains("--fit is for traces"));
 }
 
 #[test]

@@ -12,6 +12,7 @@ use floatgate_run::tool::{convert, draw as diagrams, fit, profile};
 use floatgate_run::traces::{TraceSpec, Traces};
 use floatgate_run::workload;
 use floatgate_workload::file::Stop;
+use floatgate_workload::synthetic::Changes;
 use floatgate_workload::trace::Format;
 use pyo3::prelude::*;
 
@@ -23,7 +24,7 @@ use crate::result::read;
 pub fn check_workload(py: Python<'_>, text: &str) -> PyResult<()> {
     enter(py, None, |_| {
         let subject = if workload::is_trace(text) { Subject::Trace } else { Subject::Workload };
-        workload::check(text).map_err(subject.stop())
+        workload::check(text, &Changes::default()).map_err(subject.stop())
     })
 }
 

@@ -90,7 +90,7 @@ impl<'a> Files<'a> {
                 self.inputs.push(Named::new("the job file", path));
                 synthetic::text_of(path)
             };
-            synthetic::plan_file(path, &mut read, bytes, self.seed)
+            synthetic::plan_file(path, &mut read, &traces.spec().changes(), bytes, self.seed)
         } else {
             let path = match text {
                 STDIN => STDIN_FILE.into(),

@@ -255,6 +255,12 @@ impl Seeds {
     }
 }
 
+/// Options for job files alone.
+const OF_JOB_FILES: [&str; 2] = ["--set-job", "--ignore-unknown"];
+
+/// Option for traces and job files.
+const LIMIT: &str = "--limit";
+
 impl RunSpec {
     /// Creates the specification of a run with these workloads and default options.
     pub fn new(device: DeviceSpec, workloads: Vec<String>) -> RunSpec {
@@ -287,15 +293,25 @@ impl RunSpec {
         self.check_pipes()?;
         self.check_prewrite()?;
         self.check_until()?;
-        let given = self.traces.given();
-        let mut texts = self.workloads.iter().map(String::as_str).chain(self.state.precondition());
-        if given.is_empty() || texts.any(workload::is_trace) {
-            return Ok(());
-        }
+        self.check_kinds()
+    }
+
+    /// Fails if options are for traces or job files, and there are none.
+    fn check_kinds(&self) -> Result<(), Failure> {
+        let texts = || self.workloads.iter().map(String::as_str).chain(self.state.precondition());
+        let (traces, files) = (texts().any(workload::is_trace), texts().any(workload::is_job_file));
+        let (of_files, of_traces): (Vec<_>, Vec<_>) =
+            self.traces.given().into_iter().partition(|name| OF_JOB_FILES.contains(name));
+        let of_traces: Vec<_> = of_traces.into_iter().filter(|name| !(files && *name == LIMIT)).collect();
+        let (given, kind) = match () {
+            () if !traces && !of_traces.is_empty() => (of_traces, "traces"),
+            () if !files && !of_files.is_empty() => (of_files, "job files"),
+            () => return Ok(()),
+        };
         let verb = if given.len() == 1 { "is" } else { "are" };
-        let options = given.join(", ");
-        let jobs = self.workloads.join("`, `");
-        Err(Failure::mistake(format!("{options} {verb} for traces, and the workload is a job: `{jobs}`")))
+        let (options, jobs) = (given.join(", "), self.workloads.join("`, `"));
+        let what = if files || !traces { "job" } else { "trace" };
+        Err(Failure::mistake(format!("{options} {verb} for {kind}, and the workload is a {what}: `{jobs}`")))
     }
 
     /// Refuses to save a state that was loaded, or one for each seed.
@@ -383,7 +399,10 @@ impl RunSpec {
         let DeviceSource::Named(device) = &self.device.source else { return Vec::new() };
         let mut arguments = vec!["run".to_owned(), device.clone()];
         arguments.extend(self.workloads.iter().cloned());
-        let mut add = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
+        let mut add = |name: &str, value: String| {
+            // A switch has no value.
+            arguments.extend([name.to_owned(), value].into_iter().filter(|word| !word.is_empty()));
+        };
         self.device.overrides.iter().for_each(|text| add("--set", text.clone()));
         self.traces.arguments().into_iter().for_each(|(name, value)| add(name, value));
         match &self.state {

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use floatgate_core::config::units::Duration;
 use floatgate_workload::file::{Stop, is_readable};
+use floatgate_workload::synthetic::Changes;
 use floatgate_workload::trace::words::{TraceWords, are_words};
 use floatgate_workload::trace::{
     Action, Columns, Devices, Fit, FormatChoice, Replay, Table, TableOptions, TimeScale, TimeUnit, TraceOptions,
@@ -59,6 +60,12 @@ pub struct TraceSpec {
     pub sort_window: Option<u32>,
     /// Maximum number of invalid lines that are skipped. `None`: 0.
     pub skip_bad_lines: Option<u64>,
+    /// Keys to set in all jobs of job files, as `KEY=VALUE`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub set_job: Vec<String>,
+    /// True to leave out keys of job files that are unknown or not supported.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ignore_unknown: bool,
 }
 
 /// Format of a trace, and the text that it was parsed from.
@@ -113,6 +120,9 @@ impl TraceSpec {
                 "columns are described twice: by `--format delimited:...` and by `--columns`; omit one of them",
             ));
         }
+        if let Some(word) = self.set_job.iter().find(|word| !word.contains('=')) {
+            return Err(Failure::mistake(format!("--set-job {word}: expected KEY=VALUE, such as runtime=10")));
+        }
         match self.max_gap {
             Some(Duration(0)) => Err(Failure::mistake(
                 "--max-gap: expected a time above 0; to issue all requests at once, use --replay asap",
@@ -144,6 +154,16 @@ impl TraceSpec {
         }
     }
 
+    /// Returns the changes to the jobs of job files.
+    pub fn changes(&self) -> Changes {
+        let pair = |word: &String| word.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
+        Changes {
+            set: self.set_job.iter().filter_map(pair).collect(),
+            ignore_unknown: self.ignore_unknown,
+            limit: self.limit.map(NonZeroU64::get),
+        }
+    }
+
     /// Returns the given options, with their names and values on the command line.
     pub fn arguments(&self) -> Vec<(&'static str, String)> {
         fn text<T: fmt::Display>(value: &Option<T>) -> Option<String> {
@@ -163,7 +183,9 @@ impl TraceSpec {
             ("--sort-window", text(&self.sort_window)),
             ("--skip-bad-lines", text(&self.skip_bad_lines)),
         ];
-        all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+        let sets = self.set_job.iter().map(|word| ("--set-job", word.clone()));
+        let ignore = self.ignore_unknown.then(|| ("--ignore-unknown", String::new()));
+        all.into_iter().filter_map(|(name, value)| Some((name, value?))).chain(sets).chain(ignore).collect()
     }
 
     /// Returns the names of the given options.

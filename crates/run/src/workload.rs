@@ -8,7 +8,7 @@ use floatgate_core::precondition::Precondition;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::Source;
 use floatgate_workload::synthetic::model::{Model, Modeled, looks_like_model};
-use floatgate_workload::synthetic::{self, Job};
+use floatgate_workload::synthetic::{self, Changes, Job};
 use floatgate_workload::trace::words::{TraceWords, are_words};
 use floatgate_workload::trace::{TableSource, Trace, TraceOptions};
 
@@ -57,7 +57,8 @@ impl Workload {
             return Workload::words(0, text, traces, device, seed);
         }
         if synthetic::is_job_file(Path::new(text)) {
-            let read = synthetic::read_file(Path::new(text), device.logical_bytes(), seed, traces.stop());
+            let changes = traces.spec().changes();
+            let read = synthetic::read_file(Path::new(text), &changes, device.logical_bytes(), seed, traces.stop());
             let (jobs, digest) = read.map_err(Failure::mistake)?;
             return Ok(Workload::of_jobs(jobs, name, digest));
         }
@@ -196,7 +197,7 @@ impl Workload {
 }
 
 /// Fails if the options of a workload are invalid on every device. Opens neither traces nor models.
-pub fn check(text: &str) -> Result<(), Failure> {
+pub fn check(text: &str, changes: &Changes) -> Result<(), Failure> {
     /// A device on which no region is too large.
     const LARGE: u64 = 1 << 40;
     if synthetic::looks_like_job(text) {
@@ -204,7 +205,7 @@ pub fn check(text: &str) -> Result<(), Failure> {
     }
     let path = Path::new(text);
     if synthetic::is_job_file(path) {
-        let planned = synthetic::plan_file(path, &mut synthetic::text_of, LARGE, 1);
+        let planned = synthetic::plan_file(path, &mut synthetic::text_of, changes, LARGE, 1);
         return planned.map(drop).map_err(Failure::mistake);
     }
     if are_words(text) {
@@ -241,6 +242,11 @@ pub fn is_trace(text: &str) -> bool {
         && text.parse::<floatgate_core::precondition::Precondition>().is_err()
 }
 
+/// Returns `true` if the text of a workload is the path of a job file.
+pub fn is_job_file(text: &str) -> bool {
+    !synthetic::looks_like_job(text) && synthetic::is_job_file(Path::new(text))
+}
+
 /// Returns the path of a trace that is a pipe, which cannot be read twice. Returns `None` for other workloads, and for
 /// standard input, `-`, which is kept in a file.
 pub fn pipe(text: &str, options: &TraceOptions) -> Option<PathBuf> {
@@ -253,7 +259,7 @@ pub fn pipe(text: &str, options: &TraceOptions) -> Option<PathBuf> {
 pub fn check_precondition(text: &str) -> Result<(), Failure> {
     match text.parse::<Precondition>() {
         Ok(_) => Ok(()),
-        Err(_) if looks_like_workload(text) => check(text),
+        Err(_) if looks_like_workload(text) => check(text, &Changes { ignore_unknown: true, ..Changes::default() }),
         Err(error) => Err(Failure::mistake(error)),
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use floatgate_sim::request::{Operation, SECTOR};
 use floatgate_sim::source::{Source, SourceError};
-use floatgate_workload::synthetic::{self, Planned};
+use floatgate_workload::synthetic::{self, Changes, Planned};
 use proptest::prelude::*;
 
 const MIB: u64 = 1 << 20;
@@ -24,7 +24,7 @@ fn plan_with(text: &str, included: &[(&str, &str)]) -> Result<Vec<Planned>, Sour
         let found = included.iter().find(|(name, _)| *name == path);
         found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| format!("{path} does not exist"))
     };
-    synthetic::plan_file(Path::new("dir/jobs.fio"), &mut files, 256 * MIB, 1)
+    synthetic::plan_file(Path::new("dir/jobs.fio"), &mut files, &Changes::default(), 256 * MIB, 1)
 }
 
 fn made(planned: Vec<Planned>) -> Vec<synthetic::Synthetic> {
@@ -104,11 +104,6 @@ fn errors_name_file_line_section_and_key() {
         ),
         ("[global]\nbs=4k\n", "dir/jobs.fio: no jobs; a job is a section such as [reads] with its keys"),
         (
-            "[a]\nverify=crc32c\n",
-            "dir/jobs.fio:2: [a] `verify` of fio is not supported: the simulator checks contents in its own tests; leave it out",
-        ),
-        ("[a]\n[a]\n", "dir/jobs.fio:2: [a]: two jobs have the name `a`; give each its own with name=..."),
-        (
             "[a]\nwait_for=b\nfilename=x\n[b]\nfilename=x\n",
             "dir/jobs.fio:2: [a]: `wait_for=b`: no job before this one has that name",
         ),
@@ -132,6 +127,34 @@ fn errors_name_file_line_section_and_key() {
     for (text, expected) in cases {
         assert_eq!(error(text), expected);
     }
+}
+
+#[test]
+fn all_errors_of_a_file_are_reported() {
+    let cases = [
+        (
+            "[a]\nflow=2\n",
+            "dir/jobs.fio:2: [a] `flow` of fio is not supported: give each job a rate of its own with rate_iops",
+        ),
+        (
+            "[a]\nflow=2\nbs=1000\n[global]\nopendir=x\n",
+            "3 errors:\n  dir/jobs.fio:2: [a] `flow` of fio is not supported: give each job a rate of its own with \
+             rate_iops\n  dir/jobs.fio:3: [a] `bs=1000`: must be a multiple of 512 bytes, is 1000\n  \
+             dir/jobs.fio:5: [global] `opendir` of fio is not supported: name what is read with filename",
+        ),
+        (
+            "[a]\nsize=1g\nfilename=x\n[b]\noffset=1g\nfilename=x\n",
+            "2 errors:\n  dir/jobs.fio:2: [a]: `size` of 1 GiB does not fit the device, which has 256 MiB after the \
+             offset\n  dir/jobs.fio:5: [b]: `offset` leaves nothing of the device of 256 MiB",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(error(text), expected);
+    }
+}
+
+#[test]
+fn errors_suggest_keys_and_name_limits() {
     assert!(
         error("[a]\nrw=read\niodetph=4\n")
             .starts_with("dir/jobs.fio:3: [a] `iodetph` is not supported; did you mean `iodepth`?")
@@ -151,6 +174,178 @@ fn host_keys_are_reported_once() {
         ]
     );
     assert_eq!(jobs[1].warnings(), [""; 0]);
+}
+
+/// A value that switches an option off, or is its default in fio, needs no note.
+#[test]
+fn defaults_of_fio_are_accepted_silently() {
+    for keys in [
+        "verify=0",
+        "do_verify=0",
+        "verify_fatal=0",
+        "verify_async=0",
+        "verify_backlog=0",
+        "nrfiles=1",
+        "iodepth_batch=1",
+        "iodepth_batch_complete_min=1",
+        "io_submit_mode=inline",
+        "continue_on_error=none",
+        "rate_min=0",
+        "disable_bw=0",
+        "create_only=0",
+        "lockfile=none",
+        "trim_verify_zero=1",
+        "exitall=0",
+        "flow=0",
+        "latency_target=0",
+        "fdp=0",
+        "rate=0",
+        "runtime=0",
+        "number_ios=0",
+        "size=0",
+        "io_size=0",
+        "zonemode=none",
+        "replay_align=0",
+        "unlink=0",
+        "thinktime_blocks_type=issue",
+        "num_range=1",
+        "write_mode=write",
+        "bs_unaligned=0",
+        "cmdprio_percentage=0",
+    ] {
+        let jobs = made(
+            plan(&format!("[a]\nfilename=x\nioengine=libaio\n{keys}\n")).unwrap_or_else(|why| panic!("{keys}: {why}")),
+        );
+        assert_eq!(jobs[0].warnings(), [""; 0], "{keys}");
+    }
+    // Keys that concern the host get one note, also with variables of the environment.
+    let keys = "openfiles=4\nunique_filename=0\nuid=5\nmax_latency=1s\nspdk_json_conf=${X}\ndisable_bw=1\nthreads=1";
+    let jobs = made(plan(&format!("[a]\nfilename=x\n{keys}\n")).unwrap());
+    let names = "disable_bw, max_latency, openfiles, spdk_json_conf, threads, uid, unique_filename";
+    assert_eq!(jobs[0].warnings().len(), 1);
+    assert!(jobs[0].warnings()[0].starts_with(names), "{:?}", jobs[0].warnings());
+}
+
+/// Every option of fio that is not a key has one of the effects in the reference, and each is parsed as it says.
+#[test]
+fn every_option_of_fio_is_parsed() {
+    let page = synthetic::reference_page();
+    let (effects, refused) = page.split_once("## Refused").unwrap();
+    let effects = effects.split_once("## Without effect").unwrap().1;
+    let names = |text: &str| -> Vec<String> {
+        text.split('`').skip(1).step_by(2).filter(|name| !name.starts_with('-')).map(str::to_owned).collect()
+    };
+    let without = names(effects);
+    assert!(without.len() > 200, "{}", without.len());
+    for name in without {
+        assert!(plan(&format!("[a]\nfilename=x\n{name}=1\n")).is_ok(), "{name}");
+    }
+    let rows: Vec<&str> = refused.lines().filter(|line| line.starts_with("| `")).collect();
+    assert!(rows.len() > 40, "{}", rows.len());
+    for row in rows {
+        let columns: Vec<&str> = row.split('|').map(str::trim).collect();
+        let name = columns[1].trim_matches('`');
+        for value in names(columns[2]) {
+            assert!(plan(&format!("[a]\nfilename=x\n{name}={value}\n")).is_ok(), "{name}={value}");
+        }
+        let why = error(&format!("[a]\nfilename=x\n{name}=7\n"));
+        assert_eq!(why, format!("dir/jobs.fio:3: [a] `{name}` of fio is not supported: {}", columns[3]));
+    }
+    // Without the options that are unknown or refused, the job runs, with a warning.
+    let mut files = |_: &Path| Ok("[a]\nfilename=x\nflow=2\nno_key=3\nbs=4k\n".to_owned());
+    let changes = Changes { ignore_unknown: true, limit: Some(3), set: vec![("bs".to_owned(), "8k".to_owned())] };
+    let planned = synthetic::plan_file(Path::new("x.fio"), &mut files, &changes, MIB, 1).unwrap();
+    let mut job = made(planned).remove(0);
+    assert!(job.warnings()[0].starts_with("flow, no_key ignored because of --ignore-unknown"), "{:?}", job.warnings());
+    let sizes: Vec<u32> = std::iter::from_fn(|| job.next_request().unwrap()).map(|request| request.sectors).collect();
+    assert_eq!(sizes, [16; 3]);
+}
+
+/// Returns operation, offset in KiB, and size in KiB of the requests of the first job.
+fn all(text: &str) -> Vec<(Operation, u64, u64)> {
+    let mut job = made(plan(text).unwrap()).remove(0);
+    let requests = std::iter::from_fn(|| job.next_request().unwrap());
+    requests.map(|request| (request.operation, request.lba / 2, u64::from(request.sectors) / 2)).collect()
+}
+
+/// fio 3.33 issues the same requests, with a flush before the reads of a pass that its iolog does not contain.
+#[test]
+fn what_was_written_is_verified() {
+    use Operation::{Flush, Read, Write};
+    let job = |keys: &str| all(&format!("[a]\nfilename=x\nrw=write\nbs=16k\nsize=32k\nverify=crc32c\n{keys}\n"));
+    let pass = [(Write, 0, 16), (Write, 16, 16), (Flush, 0, 0), (Read, 0, 16), (Read, 16, 16)];
+    assert_eq!(job(""), pass);
+    assert_eq!(job("loops=2"), [pass, pass].concat());
+    assert_eq!(job("io_size=64k"), pass);
+    assert_eq!(job("do_verify=0"), pass[..2]);
+    assert_eq!(job("verify_only"), pass[2..]);
+    let backlog = [(Write, 0, 16), (Read, 0, 16), (Write, 16, 16), (Read, 16, 16), (Flush, 0, 0)];
+    assert_eq!(job("verify_backlog=1")[..4], backlog[..4]);
+    // Blocks that were written twice are read once, in the order of addresses.
+    let mut again = job("rw=randwrite\nbs=4k\nnorandommap\nio_size=64k");
+    let reads: Vec<u64> = again.split_off(16).into_iter().filter(|one| one.0 == Read).map(|one| one.1).collect();
+    assert!(reads.is_sorted_by(|a, b| a < b), "{reads:?}");
+    let mut written: Vec<u64> = again.iter().map(|one| one.1).collect();
+    written.sort_unstable();
+    written.dedup();
+    assert_eq!(reads, written);
+    // A job that reads is not affected.
+    assert_eq!(job("rw=read").len(), 2);
+    // A job with a time limit writes and reads by turns.
+    let mut endless =
+        made(plan("[a]\nfilename=x\nrw=write\nbs=16k\nsize=32k\nverify=md5\ntime_based\nruntime=1\n").unwrap());
+    let first = std::iter::from_fn(|| endless[0].next_request().unwrap()).take(12).map(|one| one.operation);
+    let pass = pass.map(|one| one.0);
+    assert!(first.eq([&pass[..], &pass, &pass[..2]].concat()));
+}
+
+#[test]
+fn a_job_may_have_several_files() {
+    let offsets = |keys: &str| -> Vec<u64> {
+        all(&format!("[a]\nrw=write\nbs=4k\n{keys}\n")).into_iter().map(|(_, offset, _)| offset).collect()
+    };
+    // Areas are placed at multiples of 1 MiB.
+    assert_eq!(offsets("filename=p:q\nsize=16k"), [0, 1024, 4, 1028]);
+    assert_eq!(offsets("filename=p:q\nsize=16k\nfile_service_type=sequential"), [0, 4, 1024, 1028]);
+    assert_eq!(offsets("filename=p:q\nsize=24k\nfile_service_type=roundrobin:2"), [0, 4, 1024, 1028, 8, 1032]);
+    assert_eq!(offsets("nrfiles=3\nsize=12k"), [0, 1024, 2048]);
+    assert_eq!(offsets("nrfiles=2\nfilesize=8k\nsize=16k"), [0, 1024, 4, 1028]);
+    assert_eq!(offsets("filename=p\\:q\nsize=8k"), [0, 4]);
+    // The size is divided evenly, and a file ends before a block that does not fit, unless it is a device.
+    assert_eq!(offsets("filename=p:q\nsize=12k\nfile_service_type=sequential"), [0, 1024]);
+    assert_eq!(offsets("filename=/dev/p:/dev/q\nsize=12k\nfile_service_type=sequential"), [0, 4, 1024]);
+    let random = offsets("filename=p:q\nsize=1m\nfile_service_type=random\nrw=randread");
+    let mut sorted = random.clone();
+    sorted.sort_unstable();
+    assert!(sorted.iter().copied().eq((0..128).map(|i| i * 4).chain((0..128).map(|i| 1024 + i * 4))));
+    assert_ne!(random, sorted);
+    assert!(error("[a]\nfilename=p:q\n").contains("give filesize, or size in bytes"));
+}
+
+#[test]
+fn sequences_and_commands_follow_fio() {
+    let offsets = |keys: &str| -> Vec<u64> {
+        let text = format!("[a]\nfilename=x\nrw=randread\nbs=4k\nsize=24k\n{keys}\n");
+        all(&text).into_iter().map(|(_, offset, _)| offset / 4).collect()
+    };
+    assert_eq!(offsets("random_distribution=sequence:2,0,1"), [2, 0, 1, 2, 0, 1]);
+    assert_eq!(offsets("random_distribution=sequence:2,0,1\nrandom_sequence_stride=1"), [2, 0, 1, 5, 3, 4]);
+    assert!(error("[a]\nrw=randread\nbs=4k\nsize=8k\nrandom_distribution=sequence:2").contains("block 2 is beyond"));
+    let zeroes = all("[a]\nfilename=x\nrw=write\nbs=4k\nsize=8k\nwrite_mode=zeroes\n");
+    assert_eq!(zeroes[0].0, Operation::WriteZeroes);
+    assert!(error("[a]\nwrite_mode=uncor\n").contains("must be write or zeroes"));
+    assert!(error("[a]\nnum_range=4\n").contains("a trim has one range"));
+}
+
+/// `offload` has threads that submit requests, one for each of `iodepth`.
+#[test]
+fn requests_are_submitted_by_threads() {
+    use floatgate_sim::source::Pace;
+    let pace =
+        |keys: &str| made(plan(&format!("[a]\nfilename=x\nio_submit_mode=offload\n{keys}\n")).unwrap())[0].pace();
+    assert_eq!(pace("rate_iops=1000\niodepth=8"), Pace::Timed { depth: Some(8) });
+    assert_eq!(pace("rate_iops=1000"), Pace::Timed { depth: Some(1) });
+    assert_eq!(pace("iodepth=8"), Pace::Depth { depth: 8, think: floatgate_sim::time::Time::ZERO });
 }
 
 #[test]
@@ -296,7 +491,9 @@ fn survives(text: &str, device_bytes: u64) {
         Some("x.fio") => Ok(text.to_owned()),
         _ => Err("not there".to_owned()),
     };
-    let Ok(planned) = synthetic::plan_file(Path::new("x.fio"), &mut files, device_bytes, 1) else { return };
+    let Ok(planned) = synthetic::plan_file(Path::new("x.fio"), &mut files, &Changes::default(), device_bytes, 1) else {
+        return;
+    };
     assert!(planned.len() <= synthetic::MAX_JOBS);
     for planned in planned.into_iter().take(50) {
         let Planned::Made(mut job) = planned else { continue };

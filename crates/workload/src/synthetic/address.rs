@@ -176,8 +176,41 @@ impl Addresses {
         self.start + offset
     }
 
-    /// Returns the largest size of the next request in sectors, if the job is sequential: up to the end of the window, or
-    /// the whole window if fewer than `min` sectors are left.
+    /// Draws the address and the size of the next request. `None` if the address does not affect the size.
+    ///
+    /// The size is drawn again until it fits into the window, and is cut at the next block that occurred. Both follow
+    /// fio.
+    #[inline]
+    pub fn next_mapped(&mut self, sizes: &Sizes, size_rng: &mut Rng) -> Option<(u64, u32)> {
+        if !matches!(self.order, Order::Mapped { .. }) {
+            return None;
+        }
+        if self.done >= self.window.size {
+            self.move_on();
+        }
+        let Order::Mapped { map, blocks, align } = &mut self.order else { return None };
+        let drawn = self.rng.below(*blocks);
+        let block = match map.next_unused(drawn) {
+            Some(block) => block,
+            None => {
+                map.clear();
+                drawn
+            }
+        };
+        let left = (*blocks - block) * *align;
+        let length = loop {
+            let length = u64::from(sizes.next(size_rng));
+            if length <= left {
+                break length;
+            }
+        };
+        let length = length.min(map.take(block, length.div_ceil(*align)) * *align);
+        self.done += length;
+        Some((self.start + block * *align, length as u32))
+    }
+
+    /// Returns the largest size of the next request in sectors, if the job is sequential: up to the end of the window,
+    /// or the whole window if fewer than `min` sectors are left.
     #[inline]
     pub fn largest(&self, direction: usize, min: u32) -> Option<u32> {
         let Order::Sequential(run) = &self.order else { return None };

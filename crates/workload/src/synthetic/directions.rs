@@ -1,6 +1,6 @@
 //! Directions of requests.
 
-use super::options::Kind;
+use super::options::{Kind, Options};
 use crate::sim::request::Operation;
 
 /// Directions, numbered as in fio: reads, writes, trims. Equal to [`Operation::index`].
@@ -16,4 +16,18 @@ pub(super) fn directions(kind: Kind) -> &'static [usize] {
         Kind::Mixed => &[READ, WRITE],
         Kind::Trim | Kind::TrimWrite => &[TRIM],
     }
+}
+
+/// Default of fio for `bs`.
+pub(super) const DEFAULT_BLOCK: u64 = 4096;
+
+/// Returns the smallest block of a job in bytes.
+pub(super) fn smallest_block(options: &Options) -> u64 {
+    let least = |d: usize| {
+        let split = options.bssplit.as_ref().and_then(|split| split[d].as_ref()?.iter().map(|part| part.0).min());
+        let range = || options.bsrange.and_then(|range| range[d]).map(|(min, _)| min);
+        split.or_else(range).or_else(|| options.bs.and_then(|bs| bs[d])).unwrap_or(DEFAULT_BLOCK)
+    };
+    let kind = options.rw.map_or(Kind::Read, |rw| rw.pattern.kind);
+    directions(kind).iter().map(|&d| least(d)).min().unwrap_or(DEFAULT_BLOCK)
 }

@@ -5,15 +5,12 @@ use super::address::choice::{Choice, Zone};
 use super::address::permutation::{Passes, Scatter};
 use super::address::zipf::Zipf;
 use super::address::{Follow, Grid, Order, Run, Window};
-use super::directions::{READ, TRIM, WRITE};
+use super::directions::{DEFAULT_BLOCK, READ, TRIM, WRITE};
 use super::options::{Amount, Distribution, Modifier, Options, Sequencer, ZoneShare};
 use super::region::Region;
 use super::size::Sizes;
 use super::texts::bytes_text;
 use crate::sim::rng::Rng;
-
-/// fio's default of `bs`.
-const DEFAULT_BLOCK: u64 = 4096;
 
 /// Returns the number of sectors that a sequential job skips between two requests.
 pub(super) fn skip(modifier: Modifier) -> i64 {
@@ -23,8 +20,8 @@ pub(super) fn skip(modifier: Modifier) -> i64 {
     }
 }
 
-/// Returns the start of a sequential job. As in fio, a backward job with an offset starts `offset` before the end of the
-/// region.
+/// Returns the start of a sequential job. As in fio, a backward job with an offset starts `offset` before the end of
+/// the region.
 pub(super) fn run(sizes: &[Sizes; 3], window: &Window, region: &Region, skip: i64) -> Run {
     let fixed = [READ, WRITE, TRIM].map(|d| sizes[d].min() == sizes[d].max());
     let first = match region.size.checked_sub(region.offset) {
@@ -43,6 +40,7 @@ pub(super) fn follow(options: &Options, modifier: Modifier, rng: Rng) -> Option<
     let identical = options.rw_sequencer == Some(Sequencer::Identical);
     (run > 1 || percent != [100; 3]).then(|| Follow::new(run, identical, percent, rng))
 }
+
 /// Returns the sizes by direction, from `bssplit`, or else `bsrange`, or else `bs`.
 pub(super) fn sizes(options: &Options) -> Result<[Sizes; 3], String> {
     let sectors = |bytes: u64| {
@@ -120,6 +118,12 @@ fn choice(
         }
         Some(Distribution::Pareto(h, center)) => {
             Choice::Pareto { power: libm::log(h) / libm::log1p(-h), scatter: Scatter::new(positions, center, rng) }
+        }
+        Some(Distribution::Sequence(ref blocks)) => {
+            if let Some(block) = blocks.iter().find(|block| **block >= positions) {
+                return Err(format!("`random_distribution`: block {block} is beyond the region of {positions} blocks"));
+            }
+            Choice::Sequence { blocks: blocks.clone(), next: 0, stride: options.random_sequence_stride }
         }
         Some(Distribution::Normal(deviation, center)) => Choice::Normal {
             mean: center.unwrap_or(0.5) * positions as f64,

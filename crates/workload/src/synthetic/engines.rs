@@ -79,6 +79,8 @@ pub const ENGINES: &[(Kind, &[&str])] = &[
             "ime_aio",
             "null",
             "external",
+            "spdk",
+            "spdk_bdev",
         ],
     ),
     (

@@ -8,9 +8,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::keys::{self, Set};
+use super::catalog::{self, Effect};
+use super::keys::{self, Refusal, Set};
 use super::options::Options;
-use super::section::{MAX_JOBS, Section, too_many};
+use super::section::{MAX_JOBS, Section, all_errors, too_many};
 use crate::sim::source::SourceError;
 use crate::sim::text::shown;
 
@@ -40,12 +41,23 @@ impl Line {
     }
 }
 
+/// Changes to the jobs of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Keys to set in all jobs, with their values.
+    pub set: Vec<(String, String)>,
+    /// True to leave out keys that are unknown or not supported.
+    pub ignore_unknown: bool,
+    /// Number of requests after which each job ends.
+    pub limit: Option<u64>,
+}
+
 /// Reads the jobs of the file at `path`.
-pub fn read(path: &Path, files: Files) -> Result<Vec<Section>, SourceError> {
+pub fn read(path: &Path, files: Files, changes: &Changes) -> Result<Vec<Section>, SourceError> {
     let mut read = Read { files, lines: Vec::new(), includes: 0, bytes: 0 };
     let text = (read.files)(path).map_err(SourceError)?;
     read.collect(path, &text, 0)?;
-    sections(&path.display().to_string(), &read.lines)
+    sections(&path.display().to_string(), &read.lines, changes)
 }
 
 /// Returns `true` if a text looks like a job file: its first line other than comments is a section header.
@@ -116,11 +128,12 @@ fn included(path: &Path, file: &str) -> PathBuf {
     path.parent().unwrap_or(Path::new("")).join(file)
 }
 
-/// Parses the jobs of the lines.
-fn sections(file: &str, lines: &[Line]) -> Result<Vec<Section>, SourceError> {
+/// Parses the jobs of the lines. The error contains all errors of all sections.
+fn sections(file: &str, lines: &[Line], changes: &Changes) -> Result<Vec<Section>, SourceError> {
     let mut global = Options::default();
     let mut global_keys = BTreeMap::new();
-    let mut global_warnings = Vec::new();
+    let mut global_notes = Notes::default();
+    let mut errors = Vec::new();
     let mut jobs: Vec<Section> = Vec::new();
     let mut rest = lines;
     while let Some((head, after)) = rest.split_first() {
@@ -128,25 +141,43 @@ fn sections(file: &str, lines: &[Line]) -> Result<Vec<Section>, SourceError> {
         let end = after.iter().position(|line| line.text.starts_with('[')).unwrap_or(after.len());
         let (body, next) = after.split_at(end);
         rest = next;
-        let mut warnings = Vec::new();
         if name == "global" {
-            apply(&mut global, name, body, &mut global_keys, &mut global_warnings)?;
+            apply(&mut global, name, body, changes, &mut global_keys, &mut global_notes);
             continue;
         }
-        let (mut options, mut keys) = (global.clone(), global_keys.clone());
-        apply(&mut options, name, body, &mut keys, &mut warnings)?;
-        warnings.splice(0..0, global_warnings.drain(..));
+        let (mut options, mut keys, mut notes) = (global.clone(), global_keys.clone(), Notes::default());
+        apply(&mut options, name, body, changes, &mut keys, &mut notes);
+        errors.append(&mut global_notes.errors);
+        errors.append(&mut notes.errors);
+        override_keys(&mut options, changes).map_err(SourceError)?;
+        notes.warnings.splice(0..0, global_notes.warnings.drain(..));
         if jobs.len() == MAX_JOBS {
             return Err(head.error(too_many()));
         }
         let at = |place: &String| format!("{place}: [{}]", shown(name));
         let keys = keys.into_iter().map(|(key, place)| (key, at(&place))).collect();
+        let warnings = notes.warnings;
         jobs.push(Section { options, name: name.to_owned(), place: at(&head.place), keys, in_file: true, warnings });
+    }
+    errors.append(&mut global_notes.errors);
+    if !errors.is_empty() {
+        return Err(all_errors(errors));
     }
     if jobs.is_empty() {
         return Err(SourceError(format!("{file}: no jobs; a job is a section such as [reads] with its keys")));
     }
     Ok(jobs)
+}
+
+/// Sets the keys that are changed in all jobs, and limits the number of requests.
+fn override_keys(options: &mut Options, changes: &Changes) -> Result<(), String> {
+    for (name, value) in &changes.set {
+        keys::set(options, name, Some(value)).map_err(|why| format!("--set-job: {}", why.text()))?;
+    }
+    if let Some(limit) = changes.limit {
+        options.number_ios = Some(options.number_ios.map_or(limit, |count| count.min(limit)));
+    }
+    Ok(())
 }
 
 /// Returns the name of the section that starts at a line.
@@ -170,51 +201,66 @@ fn head_of(line: &Line) -> Result<&str, SourceError> {
     Ok(name)
 }
 
+/// Warnings and errors of a section.
+#[derive(Default)]
+struct Notes {
+    warnings: Vec<String>,
+    errors: Vec<String>,
+}
+
 /// Sets the keys of a section, and records their positions.
 fn apply(
     options: &mut Options,
     section: &str,
     lines: &[Line],
+    changes: &Changes,
     places: &mut BTreeMap<&'static str, String>,
-    warnings: &mut Vec<String>,
-) -> Result<(), SourceError> {
-    let entry = |line: &'_ Line| -> Result<(String, Option<String>), SourceError> {
-        let (name, value) = match line.text.split_once('=') {
-            Some((name, value)) => (name.trim(), Some(value.trim().to_owned())),
-            None => (line.text.as_str(), None),
-        };
-        in_line(value.as_deref())
-            .map_err(|why| line.error(format!("[{}] `{}`: {why}", shown(section), shown(name))))?;
-        Ok((name.to_owned(), value))
-    };
+    notes: &mut Notes,
+) {
     let mut seen: BTreeMap<usize, &Line> = BTreeMap::new();
     // The base of suffixes applies to the whole section, as in fio, so it is parsed first.
     for base in [true, false] {
         for line in lines {
-            let (name, value) = entry(line)?;
+            let (name, value) = match line.text.split_once('=') {
+                Some((name, value)) => (name.trim(), Some(value.trim())),
+                None => (line.text.as_str(), None),
+            };
             if (name == "kb_base") != base {
                 continue;
             }
-            let set = keys::set(options, &name, value.as_deref());
-            match set.map_err(|why| line.error(format!("[{}] {why}", shown(section))))? {
-                Set::WithoutMeaning => {}
-                Set::Key(index) => {
-                    places.insert(keys::KEYS[index].names[0], line.place.clone());
+            let set = match in_line(name, value) {
+                Ok(()) => keys::set(options, name, value),
+                Err(why) => Err(Refusal::Value(format!("`{}`: {why}", shown(name)))),
+            };
+            match set {
+                Err(Refusal::Key(_)) if changes.ignore_unknown => {
+                    options.ignored.insert(shown(name).to_string());
+                }
+                Err(why) => notes.errors.push(line.error(format!("[{}] {}", shown(section), why.text())).0),
+                Ok(Set::WithoutEffect) => {}
+                Ok(Set::Key(index)) => {
+                    let key = keys::KEYS[index].names[0];
+                    places.insert(key, line.place.clone());
                     if let Some(earlier) = seen.insert(index, line) {
                         let place = &earlier.place;
-                        let key = keys::KEYS[index].names[0];
-                        warnings.push(format!("{}: [{section}] `{key}` replaces that of {place}", line.place));
+                        notes.warnings.push(format!("{}: [{section}] `{key}` replaces that of {place}", line.place));
                     }
                 }
             }
         }
     }
-    Ok(())
 }
 
-/// Rejects values that are not supported.
-fn in_line(value: Option<&str>) -> Result<(), String> {
+/// Keys whose values are names, which may contain variables.
+const NAMES: &[&str] = &["filename", "directory", "filename_format", "description", "name"];
+
+/// Rejects values that are not supported. Names, and values without effect, may contain variables of the environment.
+fn in_line(name: &str, value: Option<&str>) -> Result<(), String> {
     let Some(value) = value else { return Ok(()) };
+    let any = NAMES.contains(&name) || catalog::find(name).is_some_and(|other| other.effect == Effect::None);
+    if any {
+        return Ok(());
+    }
     if value.contains("${") {
         return Err("variables of the environment are not read, so that a file means the same everywhere; write the \
                     value, or put it in with `envsubst`"

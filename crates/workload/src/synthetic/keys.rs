@@ -2,6 +2,7 @@
 //!
 //! The reference of fio is its HOWTO, "Job file parameters", which lists each key under the same name.
 
+use super::catalog::{self, OTHERS};
 use super::options::Options;
 use super::values::*;
 use crate::sim::text::shown;
@@ -37,6 +38,8 @@ pub enum Group {
     HowFast,
     /// Durability.
     Flushes,
+    /// Verification.
+    Verify,
     /// Order of jobs.
     Jobs,
     /// Logs of requests.
@@ -50,6 +53,16 @@ macro_rules! into {
     ($field:ident, $read:expr) => {
         |options, value, base| {
             options.$field = Some($read(value, base)?);
+            Ok(())
+        }
+    };
+}
+
+/// Parses a value into its field. As in fio, 0 has the same effect as no value.
+macro_rules! unless_zero {
+    ($field:ident, $read:expr) => {
+        |options, value, base| {
+            options.$field = if value == "0" { None } else { Some($read(value, base)?) };
             Ok(())
         }
     };
@@ -117,14 +130,24 @@ keys! {
             into!(percentage_random, |value, base| by_direction(value, |part| percent(part, base)));
         key ["random_distribution"] "`random`" "Distribution of random requests over the blocks (see below)." ""
             into!(random_distribution, distribution);
+        flag ["random_sequence_stride"] "off"
+            "Move the blocks of `random_distribution=sequence:...` by their number after each round." ""
+            switch!(random_sequence_stride);
         flag ["norandommap"] "off"
             "Do not track used blocks. Without it, every block is used once before any is used again."
             "" switch!(norandommap);
         key ["filename"] "in a job file a file for each clone, otherwise the device"
-            "Area that a job accesses. If all jobs and clones have the same, it is the whole device. Different areas \
-             are placed in the order of the jobs, each at a multiple of 1 MiB. They are as large as `filesize`, or \
-             else as the largest `offset` + `size` of their jobs (see below)."
-            "A file or a device; a list is possible." into!(filename, file);
+            "Area that a job accesses, or several, separated by colons. If all jobs and clones have the same, it is \
+             the whole device. Different areas are placed in the order of the jobs, each at a multiple of 1 MiB. They \
+             are as large as `filesize`, or else as the largest `offset` + `size` of their jobs (see below)."
+            "A file or a device." into!(filename, text);
+        key ["nrfiles", "nr_files"] "`1`"
+            "Number of files of a job without `filename`, in a job file, or the number of names used of a list. `size` \
+             is divided among them." "" into!(nrfiles, count_32);
+        key ["file_service_type"] "`roundrobin`"
+            "Choice of the file of the next request: `roundrobin`, `sequential` (one file after the other) or `random`; \
+             `roundrobin:8` stays with a file for 8 requests." "Also `zipf`, `pareto` and `normal`."
+            into!(file_service_type, service);
         key ["filename_format"] "`$jobname.$jobnum.$filenum`"
             "Name of the area of a job without `filename`, in a job file. `$jobnum` is the number of the clone, and \
              `$filenum` is 0. Without `$jobnum`, clones share an area." "" into!(filename_format, text);
@@ -133,15 +156,17 @@ keys! {
             into!(directory, text);
         key ["filesize"] "the device"
             "Size of the area that `offset` and `size` refer to." "Also a range, from which it draws."
-            into!(filesize, block_size);
+            unless_zero!(filesize, block_size);
         key ["offset", "fileoffset"] "`0`"
             "Start of the job's region: bytes, or percent of the device or `filesize` (then rounded up to a whole \
              block)." "" into!(offset, offset);
+        key ["offset_align"] "smallest `bs`" "Multiple to which an offset in percent is rounded up." ""
+            unless_zero!(offset_align, block_size);
         key ["offset_increment"] "`0`" "The region of clone *n* of `numjobs`, from 0, starts *n* times this later." ""
             into!(offset_increment, offset);
         key ["size"] "to the end"
             "Size of the region: bytes, or percent of the device or `filesize` (limited to the space after `offset`). \
-             Also the amount of data to transfer (see below)." "" into!(size, region_size);
+             Also the amount of data to transfer (see below)." "" unless_zero!(size, region_size);
     }
     Strides {
         key ["zonemode"] "`none`; `strided` with `zonesize`"
@@ -149,20 +174,20 @@ keys! {
              next zone." "Also `zbd`." into!(zonemode, zone_mode);
         key ["zonesize"] ""
             "Bytes to transfer in a zone. Less than `zonerange` leaves a part of each zone alone, more goes over it \
-             again." "" into!(zonesize, block_size);
-        key ["zonerange"] "`zonesize`" "Size of a zone." "" into!(zonerange, block_size);
+             again." "" unless_zero!(zonesize, block_size);
+        key ["zonerange"] "`zonesize`" "Size of a zone." "" unless_zero!(zonerange, block_size);
         key ["zoneskip"] "`0`" "Bytes between two zones." "" into!(zoneskip, sectors_or_none);
     }
     HowMuch {
         key ["io_size", "io_limit"] "`size`"
             "End after this much instead of `size`: bytes, or percent of `size`, also more than 100 %." ""
-            into!(io_size, io_size);
+            unless_zero!(io_size, io_size);
         key ["number_ios"] ""
             "End after this number of requests. A pair of `trimwrite` counts once, a flush does not count."
-            "`size`, even if not given, may end the job before." into!(number_ios, count);
+            "`size`, even if not given, may end the job before." unless_zero!(number_ios, count);
         key ["loops"] "`1`" "Repeat `size`, `io_size` and `number_ios` this number of times." "" into!(loops, count_32);
         key ["runtime", "timeout"] "" "Issue nothing after this time, counted from the job's start; seconds." ""
-            into!(runtime, |value, _| time(value, SECOND, 1));
+            unless_zero!(runtime, |value, _| time(value, SECOND, 1));
         flag ["time_based"] "off" "`size` and `io_size` do not end the job, `runtime` does." "" switch!(time_based);
         key ["ramp_time"] "`0`"
             "Exclude requests that complete within this time after the job's start from the results; it precedes \
@@ -172,6 +197,9 @@ keys! {
         key ["iodepth"] "`1`; no limit with `rate`, `rate_iops` or `read_iolog`"
             "Outstanding requests of each clone. A synchronous engine limits it to 1 (see below)."
             "Always `1`." into!(iodepth, depth);
+        key ["io_submit_mode"] "`inline`"
+            "`offload`: a synchronous engine has `iodepth` outstanding requests, too." "Threads submit the requests."
+            into!(io_submit_mode, submit_mode);
         key ["ioengine"] "`psync` in a job file, otherwise none"
             "Engine of fio. A synchronous one has one outstanding request (see below)." ""
             into!(ioengine, engine);
@@ -182,16 +210,16 @@ keys! {
             "Counted as `thinktime_blocks_type` says; here at the issue." into!(thinktime_blocks, count_32);
         key ["thinktime_iotime"] ""
             "Also think when this time has passed since the last think time; seconds." ""
-            into!(thinktime_iotime, |value, _| time(value, SECOND, 1));
+            unless_zero!(thinktime_iotime, |value, _| time(value, SECOND, 1));
         key ["rate"] ""
             "Bytes per second of each direction of a mix; `read,write,trim` sets them separately. Each request \
              arrives after the time that the requests before it take at this rate."
             "A limit: a device that falls behind slows the arrivals down."
-            into!(rate, |value, base| by_direction(value, |part| bandwidth(part, base)));
+            unless_zero!(rate, |value, base| by_direction(value, |part| bandwidth(part, base)));
         key ["rate_iops"] ""
             "Requests per second of each direction of a mix; `read,write,trim` sets them separately."
             "A limit, as above. With several sizes, it is one of bytes: the rate times the smallest size."
-            into!(rate_iops, |value, base| by_direction(value, |part| rate(part, base)));
+            unless_zero!(rate_iops, |value, base| by_direction(value, |part| rate(part, base)));
         key ["rate_process"] "`linear`"
             "`linear`: the first request at 0, with `rate_iops` equal gaps. `poisson`: exponential gaps; with `rate`, \
              of `rate` divided by the smallest size." "" into!(rate_process, process);
@@ -204,22 +232,45 @@ keys! {
         key ["sync"] "`none`"
             "`sync` or `dsync`, also `1`: writes carry the flag *force unit access* and are durable when they complete. \
              `none` or `0`: they are not." "`sync` is `O_SYNC`, `dsync` is `O_DSYNC`." into!(sync, sync);
+        flag ["writefua"] "off" "The same as `sync=dsync`." "" |options, value, base| {
+            options.sync = Some(switch(value, base)?);
+            Ok(())
+        };
+        key ["write_mode", "sg_write_mode"] "`write`"
+            "`zeroes` (`write_zeroes`, `write_same_ndob`): the writes are commands that write zeroes without data."
+            "Also commands for uncorrectable blocks and verification."
+            into!(write_mode, write_mode);
         key ["write_hint"] "`none`"
             "Lifetime of the data that the job writes: `none`, `short`, `medium`, `long` or `extreme`. A device with \
              `temperature = \"hints\"` uses it as the placement hint 0, 2, 3, 4 or 5." "Sets it with `fcntl`."
             into!(write_hint, write_hint);
+    }
+    Verify {
+        key ["verify"] "`0`"
+            "Read everything that the job has written, after each pass over its region: any of fio's methods, such as \
+             `crc32c`. `0` is off. A job that only reads is not affected." "Checks the contents."
+            into!(verify, verify);
+        flag ["do_verify"] "on" "`0` leaves the reads out." "" into!(do_verify, switch);
+        flag ["verify_only"] "off" "Only read, without the writes." "" switch!(verify_only);
+        key ["verify_backlog"] "`0`"
+            "Read after this number of writes already, instead of at the end of the pass." ""
+            unless_zero!(verify_backlog, count);
+        key ["verify_backlog_batch"] "`verify_backlog`" "Number of writes that are read at a time." ""
+            unless_zero!(verify_backlog_batch, count);
     }
     Jobs {
         key ["numjobs"] "`1`"
             "Run this number of clones of the job, named `name.0`, `name.1`, and so on. Each is a stream with its own \
              depth and random numbers." "All clones have one name." into!(numjobs, count_32);
         flag ["stonewall", "wait_for_previous"] "off"
-            "Wait until all previous jobs have ended. Later jobs wait with this one. Clones start together." "" switch!(stonewall);
+            "Wait until all previous jobs have ended. Later jobs wait with this one. Clones start together." ""
+            switch!(stonewall);
         key ["wait_for"] "" "Start after the job of this name, with all its clones, has ended." ""
             into!(wait_for, text);
         key ["startdelay"] "`0`"
             "Time from the start of the run, or the end of the jobs waited for, to the start of the job; seconds."
-            "Always counts from the start of the run; also a range." into!(startdelay, |value, _| time(value, SECOND, 0));
+            "Always counts from the start of the run; also a range."
+            into!(startdelay, |value, _| time(value, SECOND, 0));
     }
     Logs {
         key ["write_iolog"] ""
@@ -233,7 +284,8 @@ keys! {
             into!(replay_time_scale, scale);
         flag ["replay_no_stall"] "off" "Ignore the times of the trace: `iodepth` requests are outstanding." ""
             switch!(replay_no_stall);
-        key ["replay_redirect"] "" "Merge all devices of the trace into one address space; otherwise they are placed side by side."
+        key ["replay_redirect"] ""
+            "Merge all devices of the trace into one address space; otherwise they are placed side by side."
             "Names the device." |options, _, _| {
                 options.replay_redirect = true;
                 Ok(())
@@ -250,134 +302,30 @@ keys! {
     }
 }
 
-/// Keys that concern the host. They are in every job file, but have no effect on a simulated device.
-pub const WITHOUT_MEANING: &[&str] = &[
-    "allow_file_create",
-    "allow_mounted_write",
-    "allrandrepeat",
-    "buffer_compress_chunk",
-    "buffer_compress_percentage",
-    "buffer_pattern",
-    "buffered",
-    "bwavgtime",
-    "clat_percentiles",
-    "clocksource",
-    "cpumask",
-    "cpus_allowed",
-    "cpus_allowed_policy",
-    "create_fsync",
-    "create_on_open",
-    "create_serialize",
-    "dedupe_percentage",
-    "direct",
-    "disable_bw_measurement",
-    "disable_clat",
-    "disable_lat",
-    "disable_slat",
-    "disk_util",
-    "exec_postrun",
-    "exec_prerun",
-    "fadvise_hint",
-    "fallocate",
-    "fixedbufs",
-    "force_async",
-    "group_reporting",
-    "gtod_cpu",
-    "gtod_reduce",
-    "hipri",
-    "hugepage-size",
-    "invalidate",
-    "iomem",
-    "iomem_align",
-    "iopsavgtime",
-    "ioscheduler",
-    "lat_percentiles",
-    "libaio_nonvectored",
-    "lockmem",
-    "log_avg_msec",
-    "log_compression",
-    "log_hist_msec",
-    "log_max_value",
-    "log_offset",
-    "log_store_compressed",
-    "log_unix_epoch",
-    "mem",
-    "mem_align",
-    "new_group",
-    "nice",
-    "nonvectored",
-    "numa_cpu_nodes",
-    "numa_mem_policy",
-    "overwrite",
-    "per_job_logs",
-    "percentile_list",
-    "pre_read",
-    "prio",
-    "prioclass",
-    "random_generator",
-    "randrepeat",
-    "refill_buffers",
-    "registerfiles",
-    "scramble_buffers",
-    "significant_figures",
-    "slat_percentiles",
-    "softrandommap",
-    "sqthread_poll",
-    "sqthread_poll_cpu",
-    "stats",
-    "thinktime_spin",
-    "thread",
-    "uncached",
-    "unified_rw_reporting",
-    "unit_base",
-    "unlink",
-    "userspace_reap",
-    "write_bw_log",
-    "write_hist_log",
-    "write_iops_log",
-    "write_lat_log",
-    "zero_buffers",
-];
-
-/// Keys of fio that would affect a device, and what to use instead.
-pub const NOT_SUPPORTED: &[(&str, &str)] = &[
-    ("bs_is_seq_rand", "give reads and writes sizes of their own with bs=read,write"),
-    ("bs_unaligned", "sizes are multiples of the smallest; list others in bssplit"),
-    ("exitall", "end each job with runtime, size or number_ios"),
-    ("exit_what", "end each job with runtime, size or number_ios"),
-    ("file_service_type", "give each file a job of its own"),
-    ("flow", "give each job a rate of its own with rate_iops"),
-    ("io_submit_mode", "for requests that arrive whatever the device does, give rate_iops"),
-    ("iodepth_batch", "requests are issued one by one; leave it out"),
-    ("iodepth_batch_complete_max", "requests are issued one by one; leave it out"),
-    ("iodepth_batch_complete_min", "requests are issued one by one; leave it out"),
-    ("iodepth_batch_submit", "requests are issued one by one; leave it out"),
-    ("iodepth_low", "requests are issued one by one; leave it out"),
-    ("latency_target", "run the job with several values of iodepth"),
-    ("nrfiles", "give each file a job of its own"),
-    ("offset_align", "give offset in bytes"),
-    ("opendir", "name what is read with filename"),
-    ("profile", "write its jobs out"),
-    ("rate_cycle", "rates hold for each request; leave it out"),
-    ("rate_iops_min", "compare the rate in the results with it"),
-    ("rate_min", "compare the rate in the results with it"),
-    ("replay_align", "prepare the trace"),
-    ("replay_scale", "prepare the trace, or use `--fit` with the trace as the workload"),
-    ("replay_skip", "prepare the trace"),
-    ("steadystate", "precondition the device with --precondition steady"),
-    ("sync_file_range", "use fsync"),
-    ("thinktime_blocks_type", "requests are counted when they are issued; leave it out"),
-    ("trim_percentage", "use rw=randtrim, or rw=trimwrite"),
-    ("verify", "the simulator checks contents in its own tests; leave it out"),
-    ("write_barrier", "use fsync"),
-];
-
 /// Result of setting a key.
 pub enum Set {
     /// The key has this index in [`KEYS`].
     Key(usize),
-    /// The key has no meaning for a simulated device.
-    WithoutMeaning,
+    /// The key has no effect on the requests.
+    WithoutEffect,
+}
+
+/// Reason for refusing a key.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The key is unknown or not supported.
+    Key(String),
+    /// The value is invalid.
+    Value(String),
+}
+
+impl Refusal {
+    /// Returns the text of the error.
+    pub fn text(self) -> String {
+        match self {
+            Refusal::Key(text) | Refusal::Value(text) => text,
+        }
+    }
 }
 
 /// Returns the index of the key with a name.
@@ -386,20 +334,22 @@ pub fn find(name: &str) -> Option<usize> {
 }
 
 /// Sets a key. The error gives the key, the value, and what is allowed.
-pub fn set(options: &mut Options, name: &str, value: Option<&str>) -> Result<Set, String> {
-    if let Some(known) = WITHOUT_MEANING.iter().find(|known| **known == name) {
-        options.without_meaning.insert(known);
-        return Ok(Set::WithoutMeaning);
-    }
-    let index = find(name).ok_or_else(|| unknown(name))?;
+pub fn set(options: &mut Options, name: &str, value: Option<&str>) -> Result<Set, Refusal> {
+    let Some(index) = find(name) else {
+        let other = catalog::find(name).ok_or_else(|| Refusal::Key(unknown(name)))?;
+        return catalog::set(options, other, value).map(|()| Set::WithoutEffect).map_err(Refusal::Key);
+    };
     let key = &KEYS[index];
     let value = match value {
-        Some("") | None if !key.flag => return Err(format!("`{name}` needs a value: write {name}=...")),
+        Some("") | None if !key.flag => {
+            return Err(Refusal::Value(format!("`{name}` needs a value: write {name}=...")));
+        }
         Some(value) => value,
         None => "1",
     };
     let base = options.kb_base.unwrap_or_default();
-    (key.set)(options, value, base).map_err(|allowed| format!("`{name}={}`: {allowed}", shown(value)))?;
+    let error = |allowed| Refusal::Value(format!("`{name}={}`: {allowed}", shown(value)));
+    (key.set)(options, value, base).map_err(error)?;
     options.given.insert(key.names[0]);
     Ok(Set::Key(index))
 }
@@ -407,18 +357,12 @@ pub fn set(options: &mut Options, name: &str, value: Option<&str>) -> Result<Set
 /// Maximum number of suggested keys.
 const MAX_NEAR: usize = 3;
 
-/// Returns the error for an unsupported key.
+/// Returns the error for an unknown key.
 fn unknown(name: &str) -> String {
-    let without = |(known, _): &&(&str, &str)| {
-        *known == name || (*known == "verify" && (name.starts_with("verify_") || name == "do_verify"))
-    };
-    if let Some((_, instead)) = NOT_SUPPORTED.iter().find(without) {
-        return format!("`{name}` of fio is not supported: {instead}");
-    }
     let names = || KEYS.iter().flat_map(|key| key.names.iter().copied());
     // The distance takes time proportional to the product of the lengths, and long names do not resemble a key.
     let mut near: Vec<(usize, &str)> = names()
-        .chain(WITHOUT_MEANING.iter().copied())
+        .chain(OTHERS.iter().map(|other| other.name))
         .filter(|_| name.len() <= 32)
         .map(|known| (strsim::damerau_levenshtein(name, known), known))
         .filter(|(distance, known)| *distance <= known.len().min(name.len()) / 2)

@@ -21,14 +21,15 @@ pub(super) struct Limits {
 impl Limits {
     /// Computes the limits. As in fio, a job ends after `io_size` bytes, or else after `size`, unless `time_based` is
     /// set. Unlike in fio, the size of the device limits a job only if there is no other limit: `number_ios=2m` issues
-    /// two million requests on a device of any size.
-    pub(super) fn new(options: &Options, region: &Region, once: u64) -> Result<Limits, String> {
+    /// two million requests on a device of any size. `size` is the size of the region, and `once` the number of bytes
+    /// that a pass over it requests.
+    pub(super) fn new(options: &Options, size: u64, once: u64) -> Result<Limits, String> {
         if options.time_based && options.runtime.is_none() {
             return Err("`time_based` needs runtime".to_owned());
         }
         let bytes = match options.io_size {
             _ if options.time_based => u64::MAX,
-            Some(amount) => amount.of(region.size).ok_or("`io_size` is beyond 64 bits")?.max(1),
+            Some(amount) => amount.of(size).ok_or("`io_size` is beyond 64 bits")?.max(1),
             None if options.size.is_some() || options.number_ios.is_none() => once,
             None => u64::MAX,
         };
@@ -47,8 +48,8 @@ impl Limits {
 
 /// Returns the number of bytes that a job requests in one pass over its region. `unit` is its smallest block.
 ///
-/// As in fio, a job that does not keep a map of used blocks, or that mixes reads and writes, requests blocks up to the
-/// size of the region, rounded up. With a map, an incomplete block at the end is never reached. The last block of a
+/// A job that does not keep a map of used blocks, or that mixes reads and writes, requests blocks up to the size of the
+/// region, rounded up, as in fio. With a map, an incomplete block at the end is never reached. The last block of a
 /// sequential job may extend beyond the region, up to the end of the file. Bytes that are skipped between requests are
 /// not reached either.
 pub(super) fn once_over(region: &Region, unit: u64, order: &Order, directions: &[usize], fixed: bool) -> u64 {

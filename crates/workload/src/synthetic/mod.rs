@@ -13,10 +13,12 @@ mod address;
 mod areas;
 mod arrival;
 mod base;
+mod catalog;
 mod describe;
 mod directions;
 mod draw;
 mod engines;
+mod files;
 mod jobfile;
 mod keys;
 mod limits;
@@ -32,11 +34,14 @@ mod replay;
 mod section;
 mod size;
 mod stream;
+mod targets;
 mod texts;
 mod values;
+mod verify;
 
 use std::path::Path;
 
+pub use jobfile::Changes;
 pub use plan::Planned;
 pub use reference::reference_page;
 pub use replay::Replayed;
@@ -92,7 +97,13 @@ pub fn jobs_in(text: &str) -> usize {
 
 /// Reads the jobs of a job file like [`parse_behind`]. Also returns a digest of the seed and of everything that was
 /// read. Errors name file and line.
-pub fn read_file(path: &Path, device_bytes: u64, seed: u64, stop: &Stop) -> Result<(Vec<Job>, String), SourceError> {
+pub fn read_file(
+    path: &Path,
+    changes: &Changes,
+    device_bytes: u64,
+    seed: u64,
+    stop: &Stop,
+) -> Result<(Vec<Job>, String), SourceError> {
     let mut all = String::new();
     let mut files = |path: &Path| {
         let text = text_of(path)?;
@@ -100,7 +111,10 @@ pub fn read_file(path: &Path, device_bytes: u64, seed: u64, stop: &Stop) -> Resu
         all.push('\0');
         Ok(text)
     };
-    let planned = plan_file(path, &mut files, device_bytes, seed)?;
+    let planned = plan_file(path, &mut files, changes, device_bytes, seed)?;
+    if *changes != Changes::default() {
+        all.push_str(&format!("{changes:?}"));
+    }
     Ok((open(planned, device_bytes, stop)?, digest(&all, seed)))
 }
 
@@ -131,10 +145,11 @@ pub fn plan_text(text: &str, device_bytes: u64, seed: u64) -> Result<Vec<Planned
 pub fn plan_file(
     path: &Path,
     files: &mut dyn FnMut(&Path) -> Result<String, String>,
+    changes: &Changes,
     device_bytes: u64,
     seed: u64,
 ) -> Result<Vec<Planned>, SourceError> {
-    plan::plan(jobfile::read(path, files)?, device_bytes, seed)
+    plan::plan(jobfile::read(path, files, changes)?, device_bytes, seed)
 }
 
 /// Opens the traces that the jobs replay.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::keys::{self, Set};
+use super::keys;
 use super::options::Options;
 use super::section::{MAX_JOBS, Section, too_many};
 use crate::sim::source::SourceError;
@@ -47,9 +47,7 @@ fn read_job(text: &str) -> Result<Options, String> {
             {
                 return Err(format!("`{}` and `{}` set the same option; leave one out", shown(earlier), shown(word)));
             }
-            match keys::set(&mut options, name, value)? {
-                Set::Key(_) | Set::WithoutMeaning => {}
-            }
+            keys::set(&mut options, name, value).map_err(keys::Refusal::text)?;
         }
     }
     Ok(options)

@@ -111,6 +111,37 @@ pub enum Distribution {
     Normal(f64, Option<f64>),
     /// `zoned` or `zoned_abs`, by direction.
     Zoned(ByDirection<Vec<ZoneShare>>),
+    /// `sequence`: blocks in this order.
+    Sequence(Vec<u64>),
+}
+
+/// Choice of the file of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileService {
+    /// Order of the files.
+    pub order: FileOrder,
+    /// Number of requests to a file before the next one is chosen, at least 1.
+    pub requests: u32,
+}
+
+/// Order of the files of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileOrder {
+    /// In turn.
+    RoundRobin,
+    /// Each until its end.
+    Sequential,
+    /// At random.
+    Random,
+}
+
+/// Command of writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteMode {
+    /// Write.
+    Write,
+    /// Write zeroes, without data.
+    Zeroes,
 }
 
 /// A zone of `zoned` or `zoned_abs`.
@@ -158,20 +189,30 @@ pub struct Options {
     pub random_distribution: Option<Distribution>,
     /// Percentage of random requests in a random job.
     pub percentage_random: Option<ByDirection<u32>>,
+    /// True to move the blocks of a sequence by their number after each round.
+    pub random_sequence_stride: bool,
     /// True if random addresses may repeat at any time.
     pub norandommap: bool,
     /// Start of the region. A share refers to the device.
     pub offset: Option<Amount>,
     /// Distance between the regions of clones. A share refers to the device.
     pub offset_increment: Option<Amount>,
+    /// True if other threads submit the requests.
+    pub io_submit_mode: Option<bool>,
     /// Engine of fio.
     pub ioengine: Option<Engine>,
     /// Directories of the file, separated by colons.
     pub directory: Option<String>,
     /// Pattern for the names of files without `filename`.
     pub filename_format: Option<String>,
-    /// Name of the area that the job uses.
+    /// Names of the areas that the job uses, separated by colons.
     pub filename: Option<String>,
+    /// Number of files.
+    pub nrfiles: Option<u32>,
+    /// Choice of the file of a request.
+    pub file_service_type: Option<FileService>,
+    /// Multiple to which an offset in percent is rounded up, in bytes.
+    pub offset_align: Option<u64>,
     /// Size of the area in bytes.
     pub filesize: Option<u64>,
     /// Size of the region. A share refers to the device.
@@ -224,6 +265,18 @@ pub struct Options {
     pub end_fsync: bool,
     /// True if a write completes only when it is durable.
     pub sync: Option<bool>,
+    /// Command of writes.
+    pub write_mode: Option<WriteMode>,
+    /// True if what was written is read again.
+    pub verify: Option<bool>,
+    /// False to leave the reads of `verify` out.
+    pub do_verify: Option<bool>,
+    /// True to leave the writes of `verify` out.
+    pub verify_only: bool,
+    /// Number of writes after which they are read.
+    pub verify_backlog: Option<u64>,
+    /// Number of writes that are read at a time.
+    pub verify_backlog_batch: Option<u64>,
     /// Placement hint of writes, numbered like the lifetimes of Linux.
     pub write_hint: Option<u16>,
     /// Number of equal jobs that run at once.
@@ -250,4 +303,6 @@ pub struct Options {
     pub given: BTreeSet<&'static str>,
     /// Given keys without a meaning for a simulated device.
     pub without_meaning: BTreeSet<&'static str>,
+    /// Keys that are ignored on request.
+    pub ignored: BTreeSet<String>,
 }

@@ -12,8 +12,8 @@ pub struct Place {
     pub name: String,
     /// Number among the clones of `numjobs`, from 0.
     pub clone: u32,
-    /// Area of the device that the job uses.
-    pub area: Area,
+    /// Areas of the device that the job uses, one for each of its files.
+    pub areas: Vec<Area>,
     /// Positions of the jobs that must end before this one starts.
     pub waits_for: Range<usize>,
     /// Delay after these jobs have ended.

@@ -7,7 +7,7 @@ use super::areas::Areas;
 use super::options::Options;
 use super::place::Place;
 use super::replay::Recipe;
-use super::section::{Log, MAX_JOBS, Section, too_many};
+use super::section::{Log, MAX_JOBS, Section, all_errors, too_many};
 use super::stream::Synthetic;
 use crate::sim::source::SourceError;
 use crate::sim::time::Time;
@@ -57,7 +57,8 @@ pub fn plan(mut sections: Vec<Section>, device_bytes: u64, seed: u64) -> Result<
     // Jobs by name, for `wait_for`.
     let mut ranges: BTreeMap<String, Vec<Range<usize>>> = BTreeMap::new();
     let mut group = 0;
-    let mut without_meaning = without_meaning(&sections);
+    let mut notes = notes(&sections);
+    let mut errors = Vec::new();
     for section in sections {
         let options = &section.options;
         let error = |why: String| section.error(why);
@@ -70,10 +71,7 @@ pub fn plan(mut sections: Vec<Section>, device_bytes: u64, seed: u64) -> Result<
         let clones = options.numjobs.unwrap_or(1);
         for clone in 0..clones {
             let numbered = |text: &str| if clones == 1 { text.to_owned() } else { format!("{text}.{clone}") };
-            let name = numbered(&name);
-            if !names.insert(name.clone()) {
-                return Err(error(format!("two jobs have the name `{name}`; give each its own with name=...")));
-            }
+            let name = free_name(numbered(&name), &mut names);
             let write_iolog = log_of(&section, numbered);
             if let Some(Log { path, .. }) = &write_iolog
                 && let Some(other) = logs.insert(path.clone(), name.clone())
@@ -81,21 +79,38 @@ pub fn plan(mut sections: Vec<Section>, device_bytes: u64, seed: u64) -> Result<
                 return Err(error(format!("`write_iolog={path}` is that of `{other}` too; give each job its own")));
             }
             let mut warnings = if clone == 0 { section.warnings.clone() } else { Vec::new() };
-            warnings.extend(without_meaning.take());
-            let area = areas.of(&section, clone);
+            warnings.append(&mut notes);
+            let areas = areas.of(&section, clone);
             let start_delay = Time(options.startdelay.unwrap_or(0));
-            let place = Place { name, clone, area, waits_for: waits_for.clone(), start_delay, write_iolog, warnings };
-            planned.push(match &options.read_iolog {
-                None => Planned::Made(Box::new(Synthetic::new(options, place, seed).map_err(error)?)),
+            let place = Place { name, clone, areas, waits_for: waits_for.clone(), start_delay, write_iolog, warnings };
+            let job = match &options.read_iolog {
+                None => Synthetic::new(options, place, seed).map(|job| Planned::Made(Box::new(job))),
                 Some(path) => {
                     let from = section.error(format!("`read_iolog={path}`")).0;
-                    Planned::Replayed(Box::new(Recipe::new(options, path, from, place).map_err(error)?))
+                    Recipe::new(options, path, from, place).map(|recipe| Planned::Replayed(Box::new(recipe)))
                 }
-            });
+            };
+            match job {
+                Ok(job) => planned.push(job),
+                Err(why) => {
+                    errors.push(error(why).0);
+                    break;
+                }
+            }
         }
         ranges.entry(name).or_default().push(first..planned.len());
     }
-    Ok(planned)
+    if errors.is_empty() { Ok(planned) } else { Err(all_errors(errors)) }
+}
+
+/// Returns a name that no other job has, and adds it to the names. As in fio, several jobs may have one name.
+fn free_name(name: String, names: &mut BTreeSet<String>) -> String {
+    let free = match names.contains(&name) {
+        false => name,
+        true => (2..).map(|n| format!("{name}#{n}")).find(|name| !names.contains(name)).unwrap_or(name),
+    };
+    names.insert(free.clone());
+    free
 }
 
 /// Returns the log of a job. `numbered` gives each clone its own path.
@@ -121,13 +136,27 @@ fn waits_for(
     }
 }
 
-/// Returns a warning about keys without a meaning for a simulated device.
-fn without_meaning(sections: &[Section]) -> Option<String> {
+/// Returns a warning about keys without an effect, and one about keys that are ignored on request.
+fn notes(sections: &[Section]) -> Vec<String> {
     let keys: BTreeSet<&str> =
         sections.iter().flat_map(|section| section.options.without_meaning.iter().copied()).collect();
     let list: Vec<&str> = keys.into_iter().collect();
     let (have, they) = if list.len() == 1 { ("has", "it is") } else { ("have", "they are") };
-    (!list.is_empty()).then(|| {
-        format!("{} {have} no meaning for a simulated device, which has no host; {they} left out", list.join(", "))
-    })
+    let mut notes = Vec::new();
+    if !list.is_empty() {
+        notes.push(format!(
+            "{} {have} no meaning for a simulated device, which has no host; {they} left out",
+            list.join(", ")
+        ));
+    }
+    let ignored: BTreeSet<&str> =
+        sections.iter().flat_map(|section| section.options.ignored.iter().map(String::as_str)).collect();
+    if !ignored.is_empty() {
+        let list: Vec<&str> = ignored.into_iter().collect();
+        notes.push(format!(
+            "{} ignored because of --ignore-unknown: the requests may differ from fio's",
+            list.join(", ")
+        ));
+    }
+    notes
 }

@@ -3,8 +3,9 @@
 
 use std::fmt::Write;
 
+use super::catalog::{Effect, OTHERS};
 use super::engines::{ENGINES, Kind};
-use super::keys::{Group, KEYS, Key, NOT_SUPPORTED, WITHOUT_MEANING};
+use super::keys::{Group, KEYS, Key};
 
 /// Returns the page.
 pub fn reference_page() -> String {
@@ -14,6 +15,7 @@ pub fn reference_page() -> String {
         ("{how-much}", Group::HowMuch),
         ("{how-fast}", Group::HowFast),
         ("{flushes}", Group::Flushes),
+        ("{verify}", Group::Verify),
         ("{jobs}", Group::Jobs),
         ("{logs}", Group::Logs),
         ("{again}", Group::Again),
@@ -22,10 +24,34 @@ pub fn reference_page() -> String {
     for (mark, group) in tables {
         page = page.replace(mark, table(group).trim_end());
     }
-    let host = WITHOUT_MEANING.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
-    let unsupported = NOT_SUPPORTED.iter().map(|(key, _)| format!("`{key}`")).collect::<Vec<_>>().join(", ");
     page = page.replace("{engines}", engines().trim_end());
-    page.replace("{without-meaning}", &host).replace("{not-supported}", &unsupported)
+    page.replace("{without-effect}", &without_effect()).replace("{refused}", refused().trim_end())
+}
+
+/// Returns the list of options without effect on the requests, with their defaults.
+fn without_effect() -> String {
+    let list = OTHERS.iter().filter(|other| other.effect == Effect::None).map(|other| match other.default {
+        "" => format!("`{}`", other.name),
+        default => format!("`{}` ({default})", other.name),
+    });
+    list.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the table of refused options.
+fn refused() -> String {
+    let mut table = String::from("| key | accepted values | otherwise |\n|---|---|---|\n");
+    for other in OTHERS {
+        let (values, instead) = match other.effect {
+            Effect::None => continue,
+            Effect::UnlessOff { off, instead } => {
+                let default = Some(other.default).filter(|default| !default.is_empty());
+                (default.iter().chain(off).map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", "), instead)
+            }
+            Effect::Refused { instead } => (String::new(), instead),
+        };
+        let _ = writeln!(table, "| `{}` | {values} | {instead} |", other.name);
+    }
+    table.replace("|  |", "| |")
 }
 
 /// Returns the table of engines.

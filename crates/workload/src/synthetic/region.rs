@@ -2,6 +2,7 @@
 
 use super::SECTOR;
 use super::address::Window;
+use super::areas::share_of_file;
 use super::options::{Amount, Options, ZoneMode};
 use super::place::Place;
 use super::size::Sizes;
@@ -21,18 +22,22 @@ pub(super) struct Region {
 impl Region {
     /// Computes the region from `offset` and `size`. As in fio, an offset in percent is rounded up to the smallest
     /// block, `unit`. A size in percent refers to the whole area, is cut at its end, and is rounded down.
-    pub(super) fn new(options: &Options, place: &Place, unit: u64) -> Result<Region, String> {
-        let all = options.filesize.unwrap_or(place.area.bytes);
-        if all > place.area.bytes {
-            let (size, left) = two_texts(all, place.area.bytes);
+    ///
+    /// `index` is the number of the file. `size` is divided among several files.
+    pub(super) fn new(options: &Options, place: &Place, index: usize, unit: u64) -> Result<Region, String> {
+        let area = place.areas[index];
+        let all = options.filesize.unwrap_or(area.bytes);
+        if all > area.bytes {
+            let (size, left) = two_texts(all, area.bytes);
             return Err(format!("`filesize` of {size} does not fit the device, which has {left}"));
         }
-        let whole = if options.filesize.is_some() || place.area.named { "area" } else { "device" };
+        let whole = if options.filesize.is_some() || area.named { "area" } else { "device" };
         let all = all / SECTOR * SECTOR;
+        let align = options.offset_align.unwrap_or(unit);
         let bytes_of = |amount: Option<Amount>| match amount {
             None => Some(0),
             Some(Amount::Bytes(bytes)) => Some(bytes),
-            Some(share) => share.of(all).and_then(|bytes| bytes.checked_next_multiple_of(unit)),
+            Some(share) => share.of(all).and_then(|bytes| bytes.checked_next_multiple_of(align)),
         };
         let offset = bytes_of(options.offset)
             .zip(bytes_of(options.offset_increment).and_then(|step| step.checked_mul(u64::from(place.clone))))
@@ -43,8 +48,12 @@ impl Region {
                 format!("{key} nothing of the {whole} of {}", bytes_text(all))
             })?;
         let left = all - offset;
+        let count = place.areas.len();
         let size = match options.size {
             None => left,
+            // As in fio, a file of `filesize` is used as a whole, and `size` limits the transfer.
+            Some(Amount::Bytes(_)) if count > 1 && options.filesize.is_some() => left,
+            Some(Amount::Bytes(bytes)) if count > 1 => share_of_file(bytes, index, count, unit).min(left),
             Some(Amount::Bytes(bytes)) if bytes <= left => bytes,
             Some(Amount::Bytes(bytes)) => {
                 let (size, left) = two_texts(bytes, left);
@@ -52,8 +61,8 @@ impl Region {
             }
             Some(share) => share.of(all).unwrap_or(left).min(left) / unit * unit,
         };
-        let room = if place.area.own && options.filesize.is_none() { size } else { left };
-        Ok(Region { area: place.area.start, offset, size, room })
+        let room = if area.own && options.filesize.is_none() { size } else { left };
+        Ok(Region { area: area.start, offset, size, room })
     }
 }
 

@@ -14,6 +14,14 @@ pub(super) fn too_many() -> String {
     format!("there are more than {MAX_JOBS} jobs, clones by numjobs included; that is the most, as in fio")
 }
 
+/// Joins the errors of all jobs. There must be at least one.
+pub(super) fn all_errors(errors: Vec<String>) -> SourceError {
+    match &errors[..] {
+        [one] => SourceError(one.clone()),
+        all => SourceError(format!("{} errors:\n  {}", all.len(), all.join("\n  "))),
+    }
+}
+
 /// A parsed job.
 pub(super) struct Section {
     pub(super) options: Options,
@@ -43,6 +51,11 @@ impl Section {
         }
         let options = &mut self.options;
         let engine = options.ioengine.unwrap_or(DEFAULT);
+        // Other threads submit the requests, one thread for each of `iodepth`.
+        if options.io_submit_mode == Some(true) {
+            options.iodepth.get_or_insert(1);
+            return;
+        }
         if engine.kind != Kind::Synchronous {
             return;
         }
@@ -75,7 +88,7 @@ impl Section {
         }
     }
 
-    /// Creates an error of the job. If the text starts with a key in backticks, the error gives the position of that
+    /// Creates an error of the job. If the text starts with a key in backticks, the error gives the position of the
     /// key.
     pub(super) fn error(&self, why: impl std::fmt::Display) -> SourceError {
         let why = why.to_string();

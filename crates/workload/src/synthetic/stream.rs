@@ -2,17 +2,19 @@
 
 use std::ops::Range;
 
-use super::address::{Addresses, Order};
+use super::address::Addresses;
 use super::arrival::Arrivals;
 use super::describe::{describe, warnings};
 use super::directions::{READ, WRITE, directions};
-use super::draw::{follow, random_order, run, sizes, skip};
-use super::limits::{Limits, once_over};
-use super::options::{Kind, Modifier, Options, Pattern, Rw};
+use super::draw::sizes;
+use super::files::Files;
+use super::limits::Limits;
+use super::options::{Kind, Modifier, Options, Pattern, Rw, WriteMode};
 use super::pace::{arrivals, pace};
 use super::place::Place;
-use super::region::{Region, check_fit, window};
 use super::size::Sizes;
+use super::targets::{Targets, targets};
+use super::verify::Verify;
 use crate::sim::request::{Operation, Request, SECTOR};
 use crate::sim::rng::Rng;
 use crate::sim::source::{Pace, Source, SourceError};
@@ -30,6 +32,14 @@ pub struct Synthetic {
     /// Indexed by direction.
     sizes: [Sizes; 3],
     addresses: Addresses,
+    /// Several files, in place of `addresses`.
+    files: Option<Box<Files>>,
+    /// Verification of the writes.
+    verify: Option<Box<Verify>>,
+    /// True if writes are commands that write zeroes.
+    zeroes: bool,
+    /// True if the reads of the verification count in the limit of bytes.
+    counts_reads: bool,
     /// Arrivals of an open-loop job, by direction.
     arrivals: Option<Box<[Option<Arrivals>; 3]>>,
     mix_rng: Rng,
@@ -81,6 +91,11 @@ impl Synthetic {
         &self.description
     }
 
+    /// Returns the start and the size in bytes of the areas of the device that the job uses, one for each file.
+    pub fn areas(&self) -> Vec<(u64, u64)> {
+        self.place.areas.iter().map(|area| (area.start, area.bytes)).collect()
+    }
+
     pub(super) fn new(options: &Options, place: Place, seed: u64) -> Result<Synthetic, String> {
         let Rw { pattern, modifier } = options.rw.unwrap_or(Rw {
             pattern: Pattern { name: "read", kind: Kind::Read, random: false },
@@ -89,19 +104,12 @@ impl Synthetic {
         let directions = directions(pattern.kind);
         let sizes = sizes(options)?;
         let unit = directions.iter().map(|&d| u64::from(sizes[d].min())).min().unwrap_or(1) * SECTOR;
-        let region = Region::new(options, &place, unit)?;
-        let window = window(options, &region)?;
-        check_fit(directions, &sizes, &window)?;
         let rng = |part: &str| Rng::new(options.randseed.unwrap_or(seed), &format!("workload/{}/{part}", place.name));
-        let mut address_rng = rng("address");
-        let (order, follow) = if pattern.random {
-            let order = random_order(options, directions, &sizes, &window, &mut address_rng)?;
-            (order, follow(options, modifier, rng("follow")))
-        } else {
-            (Order::Sequential(run(&sizes, &window, &region, skip(modifier))), None)
-        };
-        let fixed = directions.iter().all(|&d| sizes[d].min() == sizes[d].max());
-        let limits = Limits::new(options, &region, once_over(&region, unit, &order, directions, fixed))?;
+        let Targets { region, addresses, files, size, once, overlaps } =
+            targets(options, &place, &sizes, Rw { pattern, modifier }, &rng)?;
+        let limits = Limits::new(options, size, once)?;
+        let pass = if overlaps && pattern.random { once.max(limits.bytes.min(MOST)) } else { once };
+        let verify = Verify::new(options, pattern.kind, overlaps, pass);
         let reads = options.rwmixread.unwrap_or(50);
         let mut warnings = warnings(options, &place.name, pattern, limits, unit);
         warnings.splice(0..0, place.warnings.iter().cloned());
@@ -110,7 +118,11 @@ impl Synthetic {
             warnings,
             kind: pattern.kind,
             reads,
-            addresses: Addresses::new(window, order, follow, address_rng),
+            addresses,
+            files,
+            verify: verify.map(Box::new),
+            zeroes: options.write_mode == Some(WriteMode::Zeroes),
+            counts_reads: options.io_size.is_some(),
             arrivals: arrivals(options, pattern.kind, reads, &sizes, rng)?,
             sizes,
             mix_rng: rng("mix"),
@@ -158,28 +170,20 @@ impl Synthetic {
         }
     }
 
-    /// Returns the size of the next request. As in fio, the size of a sequential request is drawn again until it fits.
-    #[inline]
-    fn next_size(&mut self, direction: usize) -> u32 {
-        let sizes = &self.sizes[direction];
-        if let Sizes::Fixed(sectors) = sizes {
-            return *sectors;
-        }
-        let largest = self.addresses.largest(direction, sizes.min()).unwrap_or(u32::MAX);
-        loop {
-            let sectors = sizes.next(&mut self.size_rng);
-            if sectors <= largest {
-                return sectors;
-            }
-        }
-    }
-
     /// Creates a request at a new address.
     #[inline(always)]
     fn fresh(&mut self, operation: Operation, arrival: Time) -> Request {
         let direction = operation.index();
-        let sectors = self.next_size(direction);
-        let lba = self.addresses.next(direction, sectors);
+        let sizes = &self.sizes[direction];
+        let (lba, sectors) = match &mut self.files {
+            None => place(sizes, &mut self.addresses, direction, &mut self.size_rng),
+            Some(files) => {
+                let file = files.next();
+                let (lba, sectors) = place(sizes, &mut file.addresses, direction, &mut self.size_rng);
+                file.done += u64::from(sectors) * SECTOR;
+                (lba, sectors)
+            }
+        };
         if self.kind == Kind::TrimWrite {
             self.trimmed = Some((lba, sectors));
         }
@@ -205,20 +209,56 @@ impl Synthetic {
     /// but their number.
     fn is_plain(&self) -> bool {
         let Flushes { every, at_end, .. } = self.flushes;
-        self.arrivals.is_none() && every == [0; 2] && !at_end && self.kind != Kind::TrimWrite
+        let flushes = every != [0; 2] || at_end;
+        self.arrivals.is_none() && self.verify.is_none() && !flushes && self.kind != Kind::TrimWrite
     }
 
     /// Does the same as [`Source::next_request`] for each place, for a plain job.
     fn fill_plain(&mut self, into: &mut [Request]) -> usize {
         for (count, place) in into.iter_mut().enumerate() {
-            if self.requests >= self.limits.requests || self.bytes >= self.limits.bytes {
+            if self.is_over() {
                 return count;
             }
             let operation = self.next_operation();
             *place = self.fresh(operation, Time::ZERO);
             place.fua = self.fua && operation == Operation::Write;
+            if self.zeroes && operation == Operation::Write {
+                place.operation = Operation::WriteZeroes;
+            }
         }
         into.len()
+    }
+
+    /// Returns `true` if a limit of the job is reached.
+    #[inline]
+    fn is_over(&self) -> bool {
+        self.requests >= self.limits.requests || self.bytes >= self.limits.bytes
+    }
+
+    /// Returns the next request of the verification, if one is due. As in fio, a flush precedes the reads at the end of
+    /// a pass.
+    fn verification(&mut self) -> Option<Request> {
+        let over = self.is_over();
+        let verify = self.verify.as_mut()?;
+        // A batch of the backlog that is due precedes the end of the pass.
+        if let Some((lba, sectors)) = verify.next() {
+            let read = Request::new(self.last, Operation::Read, lba, sectors);
+            verify.read += read.bytes();
+            return Some(read);
+        }
+        if !verify.ending && !verify.over && (over || self.bytes - verify.base >= verify.once) {
+            verify.ending = true;
+            return Some(Request::new(self.last, Operation::Flush, 0, 0));
+        }
+        if verify.ending {
+            verify.ending = false;
+            if self.counts_reads {
+                self.bytes = self.bytes.saturating_add(std::mem::take(&mut verify.read));
+            }
+            verify.base = self.bytes;
+            verify.over = self.requests >= self.limits.requests || self.bytes >= self.limits.bytes;
+        }
+        None
     }
 
     #[cold]
@@ -227,15 +267,44 @@ impl Synthetic {
     }
 }
 
-impl Source for Synthetic {
+/// Bytes of a verifying job that has no other limit than time.
+const MOST: u64 = 1 << 62;
+
+/// Draws the size and the first sector of the next request. As in fio, the size of a sequential request is drawn again
+/// until it fits.
+#[inline(always)]
+fn place(sizes: &Sizes, addresses: &mut Addresses, direction: usize, rng: &mut Rng) -> (u64, u32) {
+    let sectors = match sizes {
+        Sizes::Fixed(sectors) => *sectors,
+        several => {
+            let largest = addresses.largest(direction, several.min()).unwrap_or(u32::MAX);
+            loop {
+                let sectors = several.next(rng);
+                if sectors <= largest {
+                    break sectors;
+                }
+            }
+        }
+    };
+    (addresses.next(direction, sectors), sectors)
+}
+
+impl Synthetic {
+    /// Returns the next request, and `true` if it is only recorded for the verification, and not issued.
     #[inline]
-    fn next_request(&mut self) -> Result<Option<Request>, SourceError> {
+    fn generate(&mut self) -> Result<Option<(Request, bool)>, SourceError> {
         if let Some(flush) = self.flush(false) {
-            return Ok(Some(flush));
+            return Ok(Some((flush, false)));
         }
         let trimmed = self.trimmed.take();
-        if trimmed.is_none() && (self.requests >= self.limits.requests || self.bytes >= self.limits.bytes) {
-            return Ok(self.flush(true));
+        if trimmed.is_none()
+            && self.verify.is_some()
+            && let Some(request) = self.verification()
+        {
+            return Ok(Some((request, false)));
+        }
+        if trimmed.is_none() && self.is_over() {
+            return Ok(self.flush(true).map(|flush| (flush, false)));
         }
         let (operation, arrival) = self.next_arrival().ok_or_else(|| self.too_late())?;
         if self.arrivals.is_some() && self.limits.stop_at.is_some_and(|stop| arrival >= stop) {
@@ -250,13 +319,32 @@ impl Source for Synthetic {
         if request.operation == Operation::Write {
             request.fua = self.fua;
             self.flushes.wrote();
+            if let Some(verify) = &mut self.verify {
+                verify.wrote(request.lba, request.sectors);
+            }
+            if self.zeroes {
+                request.operation = Operation::WriteZeroes;
+            }
         }
         if let Some(arrivals) = &mut self.arrivals
             && let Some(arrivals) = &mut arrivals[operation.index()]
         {
             arrivals.advance(request.bytes());
         }
-        Ok(Some(request))
+        Ok(Some((request, self.verify.as_ref().is_some_and(|verify| verify.only))))
+    }
+}
+
+impl Source for Synthetic {
+    #[inline]
+    fn next_request(&mut self) -> Result<Option<Request>, SourceError> {
+        loop {
+            match self.generate()? {
+                // A job with `verify_only` issues only the reads.
+                Some((_, true)) => {}
+                next => return Ok(next.map(|(request, _)| request)),
+            }
+        }
     }
 
     fn fill(&mut self, into: &mut [Request]) -> Result<usize, SourceError> {

@@ -321,6 +321,67 @@ pub fn file(text: &str, _: Base) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// Parses fio's `file_service_type`: an order, and optionally the number of requests to a file.
+pub fn service(text: &str, base: Base) -> Result<FileService, String> {
+    let (name, requests) = text.split_once(':').map_or((text, None), |(name, requests)| (name, Some(requests)));
+    let order = match name {
+        "roundrobin" => FileOrder::RoundRobin,
+        "sequential" => FileOrder::Sequential,
+        "random" => FileOrder::Random,
+        _ => return Err(one_of(name, &["roundrobin", "sequential", "random"])),
+    };
+    let requests = requests.map(|text| count_32(text, base)).transpose()?.unwrap_or(1);
+    Ok(FileService { order, requests })
+}
+
+/// Parses fio's `io_submit_mode`. Returns `true` for `offload`.
+pub fn submit_mode(text: &str, _: Base) -> Result<bool, String> {
+    match text {
+        "inline" => Ok(false),
+        "offload" => Ok(true),
+        _ => Err(one_of(text, &["inline", "offload"])),
+    }
+}
+
+/// Parses the command of writes, with the names of fio's engines `io_uring_cmd` and `sg`.
+pub fn write_mode(text: &str, _: Base) -> Result<WriteMode, String> {
+    match text {
+        "write" => Ok(WriteMode::Write),
+        "zeroes" | "write_zeroes" | "write_same_ndob" => Ok(WriteMode::Zeroes),
+        _ => Err("must be write or zeroes: the simulated device has no other commands that write".to_owned()),
+    }
+}
+
+/// Parses fio's `verify`. Returns `true` if what was written is read again.
+pub fn verify(text: &str, _: Base) -> Result<bool, String> {
+    const METHODS: [&str; 19] = [
+        "md5",
+        "crc64",
+        "crc32c",
+        "crc32c-intel",
+        "crc32",
+        "crc16",
+        "crc7",
+        "xxhash",
+        "sha512",
+        "sha256",
+        "sha1",
+        "sha3-224",
+        "sha3-256",
+        "sha3-384",
+        "sha3-512",
+        "meta",
+        "pattern",
+        "pattern_hdr",
+        "null",
+    ];
+    match text {
+        "0" => Ok(false),
+        _ if METHODS.contains(&text) => Ok(true),
+        _ => Err(one_of(text, &METHODS)),
+    }
+}
+
 /// Parses the name of an engine. Refuses engines that transfer no data.
 pub fn engine(text: &str, _: Base) -> Result<Engine, String> {
     let name = if text.starts_with(EXTERNAL) { "external" } else { text };
@@ -426,7 +487,15 @@ pub fn distribution(text: &str, base: Base) -> Result<Distribution, String> {
         "pareto" => centered("0.2")
             .and_then(|(h, center)| Some(Distribution::Pareto(parameter(h, 1.0).filter(|h| *h < 1.0)?, center)))
             .ok_or_else(|| format!("pareto takes h, between 0 and 1, like pareto:0.2; {CENTER}")),
-        "normal" => centered("")
+        "sequence" => {
+            let blocks: Option<Vec<u64>> = argument.unwrap_or("").split(',').map(|block| block.parse().ok()).collect();
+            let blocks = blocks.filter(|blocks| blocks.len() <= 64);
+            blocks
+                .map(Distribution::Sequence)
+                .ok_or_else(|| "sequence takes at most 64 numbers of blocks, like sequence:2,0,1".to_owned())
+        }
+        // Without a deviation, fio takes the mean of 12 uniform numbers, whose deviation is a twelfth of the range.
+        "normal" => centered("8.333")
             .and_then(|(deviation, center)| Some(Distribution::Normal(parameter(deviation, 100.0)?, center)))
             .ok_or_else(|| {
                 format!("normal takes a deviation in percent, above 0 and at most 100, like normal:10; {CENTER}")
@@ -439,7 +508,16 @@ pub fn distribution(text: &str, base: Base) -> Result<Distribution, String> {
         }
         _ => Err(one_of(
             name,
-            &["random", "uniform", "zipf:theta", "pareto:h", "normal:deviation", "zoned:...", "zoned_abs:..."],
+            &[
+                "random",
+                "uniform",
+                "zipf:theta",
+                "pareto:h",
+                "normal:deviation",
+                "zoned:...",
+                "zoned_abs:...",
+                "sequence:...",
+            ],
         )),
     }
 }

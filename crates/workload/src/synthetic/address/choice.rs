@@ -29,6 +29,15 @@ pub enum Choice {
     },
     /// Zones, each with a uniform distribution.
     Zoned(Vec<Zone>),
+    /// These positions in turn.
+    Sequence {
+        /// Positions, at least one.
+        blocks: Vec<u64>,
+        /// Number of requests so far.
+        next: u64,
+        /// True to move the positions by their number after each round.
+        stride: bool,
+    },
 }
 
 /// A zone of [`Choice::Zoned`].
@@ -60,6 +69,18 @@ impl Choice {
                     return position as u64;
                 }
             },
+            Choice::Sequence { blocks, next, stride } => {
+                let (round, index) = (*next / blocks.len() as u64, *next % blocks.len() as u64);
+                let moved = if *stride { round * blocks.len() as u64 } else { 0 };
+                let position = moved + blocks[index as usize];
+                if position < positions {
+                    *next += 1;
+                    return position;
+                }
+                // As in fio, the pass ends, and the next one starts with the first block.
+                *next = 1;
+                blocks[0]
+            }
             Choice::Zoned(zones) => {
                 let draw = rng.below(100) as u32;
                 let zone = zones.iter().find(|zone| draw < zone.up_to).unwrap_or(&zones[zones.len() - 1]);
