@@ -3,6 +3,7 @@
 mod common;
 pub mod corpus;
 
+mod fio;
 mod job_files;
 mod profiles;
 mod reference;
