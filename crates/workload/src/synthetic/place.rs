@@ -20,6 +20,8 @@ pub struct Place {
     pub start_delay: Time,
     /// Log to which issued requests are written.
     pub write_iolog: Option<Log>,
+    /// True if the job follows fio where a text of jobs does not.
+    pub follows_fio: bool,
     /// Warnings that occurred during parsing.
     pub warnings: Vec<String>,
 }

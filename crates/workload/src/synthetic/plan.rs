@@ -82,7 +82,8 @@ pub fn plan(mut sections: Vec<Section>, device_bytes: u64, seed: u64) -> Result<
             warnings.append(&mut notes);
             let areas = areas.of(&section, clone);
             let start_delay = Time(options.startdelay.unwrap_or(0));
-            let place = Place { name, clone, areas, waits_for: waits_for.clone(), start_delay, write_iolog, warnings };
+            let (waits_for, follows_fio) = (waits_for.clone(), section.follows_fio());
+            let place = Place { name, clone, areas, waits_for, start_delay, write_iolog, follows_fio, warnings };
             let job = match &options.read_iolog {
                 None => Synthetic::new(options, place, seed).map(|job| Planned::Made(Box::new(job))),
                 Some(path) => {

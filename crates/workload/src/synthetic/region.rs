@@ -52,7 +52,7 @@ impl Region {
         let size = match options.size {
             None => left,
             // As in fio, a file of `filesize` is used as a whole, and `size` limits the transfer.
-            Some(Amount::Bytes(_)) if count > 1 && options.filesize.is_some() => left,
+            Some(Amount::Bytes(_)) if whole_file(options, place) => left,
             Some(Amount::Bytes(bytes)) if count > 1 => share_of_file(bytes, index, count, unit).min(left),
             Some(Amount::Bytes(bytes)) if bytes <= left => bytes,
             Some(Amount::Bytes(bytes)) => {
@@ -64,6 +64,11 @@ impl Region {
         let room = if area.own && options.filesize.is_none() { size } else { left };
         Ok(Region { area: area.start, offset, size, room })
     }
+}
+
+/// Returns `true` if the region is the whole file, and `size` limits the transfer.
+pub(super) fn whole_file(options: &Options, place: &Place) -> bool {
+    options.filesize.is_some() && (place.follows_fio || place.areas.len() > 1)
 }
 
 /// Returns the part of the region that requests use at a time: a zone of `zonemode=strided`, or else the whole region.

@@ -8,7 +8,7 @@ use super::files::{File, Files};
 use super::limits::once_over;
 use super::options::{Amount, Distribution, FileOrder, FileService, Modifier, Options, Rw};
 use super::place::Place;
-use super::region::{Region, check_fit, window};
+use super::region::{Region, check_fit, whole_file, window};
 use super::size::Sizes;
 use crate::sim::rng::Rng;
 
@@ -47,7 +47,9 @@ pub(super) fn targets(
     let once: u64 = files.iter().map(|file| file.once).sum();
     // With `filesize`, `size` limits the transfer from all files.
     let (size, once) = match options.size {
-        Some(Amount::Bytes(bytes)) if files.len() > 1 => (total.min(bytes), once.min(bytes)),
+        Some(Amount::Bytes(bytes)) if files.len() > 1 || whole_file(options, place) => {
+            (total.min(bytes), once.min(bytes))
+        }
         _ => (total, once),
     };
     let region = regions.remove(0);
