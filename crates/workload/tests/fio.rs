@@ -126,6 +126,8 @@ enum Like {
     Set,
     /// Equal numbers of requests with equal sizes, distributed alike over the file.
     Spread,
+    /// Each block once, with sizes that are distributed alike.
+    Cover,
 }
 
 /// Fails if the requests of a job differ from those of fio.
@@ -136,7 +138,7 @@ fn compare(name: &str, text: &str, like: Like) {
         let mut ours = ours[&job].clone();
         let mut theirs = theirs;
         // Sizes that are drawn make the number of requests vary.
-        let allowed = if like == Like::Spread { theirs.len() / 20 } else { 0 };
+        let allowed = if matches!(like, Like::Spread | Like::Cover) { theirs.len() / 20 } else { 0 };
         let (count, expected) = (ours.len(), theirs.len());
         assert!(count.abs_diff(expected) <= allowed, "{name}: {count} requests of [{job}], in fio {expected}\n{text}");
         match like {
@@ -147,6 +149,10 @@ fn compare(name: &str, text: &str, like: Like) {
             }
             Like::Spread => {
                 alike(&format!("{name}: [{job}]"), &ours, &theirs);
+                continue;
+            }
+            Like::Cover => {
+                sizes_are_alike(&format!("{name}: [{job}]"), &mut ours, &mut theirs);
                 continue;
             }
         }
@@ -234,6 +240,9 @@ const JOBS: &[(Like, &str)] = &[
     (Like::Spread, "rw=randread\nsize=100k\nbs=12k\nnorandommap"),
     (Like::Spread, "rw=randread\nsize=8m\nbs=4k\nnorandommap\nrandom_distribution=zoned:50/5:30/15:20/"),
     (Like::Spread, "rw=randread\nsize=16m\nbssplit=4k/60:8k/40\nnorandommap"),
+    (Like::Cover, "rw=randread\nsize=16m\nbssplit=4k/60:8k/40"),
+    (Like::Cover, "rw=randwrite\nsize=16m\nbssplit=512/10:1k/5:2k/5:4k/60:8k/2:16k/4:32k/4:64k/10"),
+    (Like::Cover, "rw=randrw\nsize=16m\nbsrange=4k-32k\nrwmixread=80"),
     (Like::Spread, "rw=randread\nsize=8m\nbs=4k\nzonemode=strided\nzonesize=16k\nzonerange=64k\nzoneskip=64k"),
 ];
 
@@ -362,7 +371,8 @@ fn outcome(text: &str) -> Result<(), String> {
     let text = if sized { text } else { with_lines(&text, |_| size.to_owned()) };
     let theirs = requests_without_bad_options(&text).map_err(|why| format!("fio: {why}"))?;
     let ours = requests_of_ours(&text, LARGE, 1 << 20).map_err(|why| why.to_string())?;
-    let spread = SPREAD.iter().any(|key| text.contains(key));
+    let cover = text.contains("=rand") && text.contains("bssplit") && !text.contains("norandommap");
+    let spread = !cover && SPREAD.iter().any(|key| text.contains(key));
     for (job, mut theirs) in theirs {
         let mut ours = ours[&job].clone();
         // Regular files cannot be trimmed here.
@@ -372,13 +382,19 @@ fn outcome(text: &str) -> Result<(), String> {
         if theirs.is_empty() {
             return Err(format!("fio issued no requests of [{job}]"));
         }
-        let allowed = if spread { theirs.len() / 20 + 1 } else { 0 };
+        let allowed = if spread || cover { theirs.len() / 20 + 1 } else { 0 };
         if ours.len().abs_diff(theirs.len()) > allowed {
             return Err(format!("[{job}] has {} requests, in fio {}", ours.len(), theirs.len()));
         }
         if spread {
             let what = format!("[{job}]");
             std::panic::catch_unwind(|| alike(&what, &ours, &theirs)).map_err(|_| "another distribution".to_owned())?;
+            continue;
+        }
+        if cover {
+            let what = format!("[{job}]");
+            let compared = std::panic::catch_unwind(move || sizes_are_alike(&what, &mut ours, &mut theirs));
+            compared.map_err(|_| "other sizes".to_owned())?;
             continue;
         }
         ours.sort();

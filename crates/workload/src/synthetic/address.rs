@@ -3,11 +3,14 @@
 //! All addresses are sectors, counted from the start of the device.
 
 pub mod choice;
+pub mod map;
 pub mod permutation;
 pub mod zipf;
 
+use super::size::Sizes;
 use crate::sim::rng::Rng;
 use choice::Choice;
+use map::Map;
 
 /// Possible addresses for one direction of a random job: `positions` addresses at a distance of `align` sectors.
 #[derive(Clone, Debug)]
@@ -27,6 +30,16 @@ pub enum Order {
     Sequential(Run),
     /// Random: the grids, and the index of the grid of each direction. Directions with the same grid share its passes.
     Random(Vec<Grid>, [usize; 3]),
+    /// Random, with several sizes: each block of `align` sectors occurs once in a pass. A request ends before a block
+    /// that occurred, as in fio.
+    Mapped {
+        /// Blocks of this pass.
+        map: Map,
+        /// Number of blocks.
+        blocks: u64,
+        /// Sectors of a block.
+        align: u64,
+    },
 }
 
 /// Positions of a sequential job in its window, in sectors, by direction.
@@ -172,6 +185,8 @@ impl Addresses {
                 }
                 offset
             }
+            // `next_mapped` chooses addresses and sizes together.
+            Order::Mapped { .. } => 0,
         };
         self.start + offset
     }
@@ -240,6 +255,7 @@ impl Addresses {
                     }
                 }
             }
+            Order::Mapped { map, .. } => map.clear(),
         }
     }
 }

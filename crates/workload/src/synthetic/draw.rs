@@ -2,6 +2,7 @@
 
 use super::SECTOR;
 use super::address::choice::{Choice, Zone};
+use super::address::map::Map;
 use super::address::permutation::{Passes, Scatter};
 use super::address::zipf::Zipf;
 use super::address::{Follow, Grid, Order, Run, Window};
@@ -60,6 +61,26 @@ pub(super) fn sizes(options: &Options) -> Result<[Sizes; 3], String> {
         sectors(bytes).map(Sizes::Fixed)
     };
     Ok([of(READ)?, of(WRITE)?, of(TRIM)?])
+}
+
+/// Returns the order of a random job with several sizes and fio's random map. `None` for other jobs. The blocks of
+/// fio's map have the smallest size, so that all directions must have it.
+pub(super) fn mapped_order(
+    options: &Options,
+    directions: &[usize],
+    sizes: &[Sizes; 3],
+    window: &Window,
+) -> Option<Order> {
+    let align = u64::from(sizes[directions[0]].min());
+    let several = directions.iter().any(|&d| sizes[d].min() != sizes[d].max());
+    let alike = directions.iter().all(|&d| u64::from(sizes[d].min()) == align);
+    let uniform = matches!(options.random_distribution, None | Some(Distribution::Uniform));
+    let aligned = |bytes: Option<u64>| bytes.is_none_or(|bytes| bytes / SECTOR == align);
+    let blockalign = options.blockalign.unwrap_or_default();
+    let has_map = uniform && !options.norandommap && directions.iter().all(|&d| aligned(blockalign[d]));
+    let blocks = window.range / align;
+    let fits = (1..=Map::MAX_BLOCKS).contains(&blocks);
+    (several && alike && has_map && fits).then(|| Order::Mapped { map: Map::new(blocks), blocks, align })
 }
 
 /// Creates the grids of a random job. Directions with equal grids share one, like the random map in fio: a block that

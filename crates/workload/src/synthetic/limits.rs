@@ -61,6 +61,7 @@ pub(super) fn once_over(region: &Region, unit: u64, order: &Order, directions: &
         Order::Random(grids, _) if grids.iter().any(|grid| matches!(grid.choice, Choice::Passes(_))) => {
             size / unit * unit
         }
+        Order::Mapped { .. } => size / unit * unit,
         Order::Sequential(run) if directions.len() == 1 && run.skip >= 0 && fixed => {
             let step = (run.skip as u64).saturating_mul(SECTOR).saturating_add(unit);
             let count = size.div_ceil(step).min((room - unit) / step + 1);

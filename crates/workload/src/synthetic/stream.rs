@@ -274,6 +274,9 @@ const MOST: u64 = 1 << 62;
 /// until it fits.
 #[inline(always)]
 fn place(sizes: &Sizes, addresses: &mut Addresses, direction: usize, rng: &mut Rng) -> (u64, u32) {
+    if let Some(placed) = addresses.next_mapped(sizes, rng) {
+        return placed;
+    }
     let sectors = match sizes {
         Sizes::Fixed(sectors) => *sectors,
         several => {

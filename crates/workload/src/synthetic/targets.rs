@@ -3,7 +3,7 @@
 use super::SECTOR;
 use super::address::{Addresses, Order};
 use super::directions::directions;
-use super::draw::{follow, random_order, run, skip};
+use super::draw::{follow, mapped_order, random_order, run, skip};
 use super::files::{File, Files};
 use super::limits::once_over;
 use super::options::{Amount, Distribution, FileOrder, FileService, Modifier, Options, Rw};
@@ -81,8 +81,13 @@ fn file(
     check_fit(directions, sizes, &window)?;
     let mut address_rng = rng("address");
     let (order, follow) = if pattern.random {
-        let order = random_order(options, directions, sizes, &window, &mut address_rng)?;
-        (order, follow(options, modifier, rng("follow")))
+        let follow = follow(options, modifier, rng("follow"));
+        let mapped = (place.follows_fio && follow.is_none()).then(|| mapped_order(options, directions, sizes, &window));
+        let order = match mapped.flatten() {
+            Some(order) => order,
+            None => random_order(options, directions, sizes, &window, &mut address_rng)?,
+        };
+        (order, follow)
     } else {
         (Order::Sequential(run(sizes, &window, &region, skip(modifier))), None)
     };
