@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn numbers_without_requests_are_null() {
-        let none = Operations::new(Time::ZERO, &OperationResults::default());
+        let none = Operations::new(Time::ZERO, &OperationResults::default(), 0);
         assert_eq!(none, Operations::default());
         assert_eq!(serde_json::to_value(&none).unwrap()["latency_us"]["p99_9"], serde_json::Value::Null);
     }
