@@ -3,7 +3,7 @@
 use floatgate_core::config::{DeviceConfig, Direction};
 use floatgate_core::sim::request::Operation;
 
-use crate::clock::{Clock, Wall};
+use crate::clock::{Clock, Speed, Wall};
 
 /// Pace of simulated time.
 #[derive(Clone, Copy, Debug)]
@@ -40,14 +40,14 @@ impl Cost {
         [read + self.asleep[0].1, write + self.asleep[1].1].map(|ns| ns / 1e3)
     }
 
-    /// Returns why this cost cannot be deducted, if its part of a read or a write of 4 KiB exceeds the time that flash
-    /// of the device needs for one: then the machine was busy while the cost was measured, or is too slow.
-    pub fn refusal(&self, name: &str, device: &DeviceConfig) -> Option<String> {
+    /// Returns why this cost cannot be deducted, if its part of a read or a write of 4 KiB exceeds the real time that
+    /// flash of the device needs for one: then the machine was busy while the cost was measured, or is too slow.
+    pub fn refusal(&self, name: &str, device: &DeviceConfig, speed: Speed) -> Option<String> {
         let nand = &device.nand;
         let flash = [("read", &nand.read, Direction::Out), ("write", &nand.program, Direction::In)];
         flash.into_iter().zip(self.us()).find_map(|((operation, cells, direction), us)| {
             let cell = cells.values().iter().map(|time| time.time().as_us()).fold(0.0, f64::max);
-            let own = cell + device.data_time(device.page_bytes(), direction).as_us();
+            let own = (cell + device.data_time(device.page_bytes(), direction).as_us()) / speed.as_f64();
             (us > own).then(|| {
                 format!(
                     "nothing is deducted over {name}: the self-test measured an overhead of {us:.1} us for a {operation}, \

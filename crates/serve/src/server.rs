@@ -115,10 +115,10 @@ pub struct Costs {
 
 impl Costs {
     /// Returns the costs without those that exceed the times of the device's flash, and why they are left out.
-    pub fn plausible(mut self, device: &DeviceConfig) -> (Costs, Vec<String>) {
+    pub fn plausible(mut self, device: &DeviceConfig, speed: Speed) -> (Costs, Vec<String>) {
         let frontends = [("NBD", &mut self.nbd), ("vhost-user", &mut self.vhost_user)];
         let refused = frontends.into_iter().filter_map(|(name, cost)| {
-            let refusal = cost.refusal(name, device)?;
+            let refusal = cost.refusal(name, device, speed)?;
             *cost = Cost::default();
             Some(refusal)
         });
@@ -143,7 +143,7 @@ impl Server {
             None => {
                 let nbd = measured(!sockets.nbd.is_empty(), nbd_cost)?;
                 let vhost_user = measured(sockets.vhost_user().is_some(), vhost_cost)?;
-                Costs { nbd, vhost_user }.plausible(device.config())
+                Costs { nbd, vhost_user }.plausible(device.config(), options.speed)
             }
         };
         let vhost_user = sockets.listen_vhost_user()?;

@@ -146,13 +146,15 @@ fn a_cost_above_the_time_of_flash_is_refused() {
     let read = config.nand.read.values()[0].time().as_us() + transfer.as_us();
     let of_read = |us: f64| Cost { read: (us * 1e3, 0.0), ..Cost::default() };
     let below = Costs { nbd: of_read(read - 0.001), vhost_user: of_read(1.0) };
-    assert_eq!(below.plausible(&config), (below, vec![]));
-    let (kept, refused) = Costs { nbd: of_read(read + 0.001), ..below }.plausible(&config);
+    assert_eq!(below.plausible(&config, Speed::default()), (below, vec![]));
+    let (kept, refused) = Costs { nbd: of_read(read + 0.001), ..below }.plausible(&config, Speed::default());
     assert_eq!(kept, Costs { nbd: Cost::default(), ..below });
     let [refused] = refused.try_into().unwrap();
     assert!(refused.starts_with("nothing is deducted over NBD: the self-test measured an overhead of"), "{refused}");
     let write = Cost { write: (3_482_000.0, 0.0), ..Cost::default() };
-    assert!(write.refusal("vhost-user", &config).unwrap().contains("3482.0 us for a write"));
+    assert!(write.refusal("vhost-user", &config, Speed::default()).unwrap().contains("3482.0 us for a write"));
+    // Flash takes ten times as long in real time.
+    assert_eq!(of_read(read * 9.9).refusal("NBD", &config, "0.1".parse().unwrap()), None);
 }
 
 #[test]
