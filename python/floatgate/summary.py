@@ -145,7 +145,8 @@ class Operations(Node):
     """Requests per second, from the first arrival to the last completion of all operations; null if that time is 0."""
 
     mib_per_s: float
-    """Throughput in MiB per second over the same time."""
+    """Throughput in MiB per second over the same time. For all requests, that of reads and writes: the others move
+    no data."""
 
     latency_us: Distribution
     """Time from arrival to completion."""
