@@ -398,6 +398,57 @@ class ChannelCounts(Node):
     """Requests that used 0, 1, 2, ... channels. The number for 256 includes more."""
 
 
+class ObjectUse(Node):
+    """Accesses to objects of an object trace (`docs/reference/objects.md`), over the whole run."""
+
+    __slots__ = ()
+    _absent: ClassVar[Mapping[str, Any]] = {
+        "hit_ratio": None, "byte_hit_ratio": None
+    }
+    _numbers: ClassVar[Collection[str]] = {
+        "hit_ratio", "byte_hit_ratio"
+    }
+
+    stream: str
+    """Name of the stream."""
+
+    gets: int
+    """Reads of objects."""
+
+    hits: int
+    """Reads of objects that were on the device."""
+
+    hit_ratio: float
+    """Hits per read of an object; null without reads."""
+
+    byte_hit_ratio: float
+    """Bytes that hits returned, per byte of all objects that were read; null without reads."""
+
+    sets: int
+    """Objects written, also after a miss."""
+
+    set_bytes: int
+    """Bytes of the objects written."""
+
+    deletes: int
+    """Removals of objects that were on the device."""
+
+    evictions: int
+    """Objects that were evicted."""
+
+    too_large: int
+    """Writes of objects that are too large for the placement, which are left out."""
+
+    other_tiers: int
+    """Accesses to other tiers, which are left out."""
+
+    objects: int
+    """Objects on the device at the end."""
+
+    bytes: int
+    """Bytes of the objects on the device at the end."""
+
+
 class Flash(Node):
     """Operations of the flash in the measured time. Garbage collection after the last completion is not counted."""
 
@@ -1825,16 +1876,17 @@ class Summary(SummaryText, Document):
     __slots__ = ()
     _kinds: ClassVar[Mapping[str, str]] = {
         "device": "Named", "workload": "Named", "config": "Free", "changes": "Changes", "precondition":
-        "Precondition", "requests": "Requests", "streams": "Stream", "distributions": "Distributions", "flash":
-        "Flash", "map_cache": "MapCache", "gc": "Gc", "temperature": "UnitClass", "wear": "Wear", "utilization":
-        "Utilization", "gangs": "GangUse", "pools": "PoolsUse", "energy": "EnergyUse", "bottleneck":
-        "Bottleneck", "updates": "Updates", "buffer": "BufferUse", "firmware": "FirmwareUse", "faults":
-        "FaultsMet", "live": "Live", "array": "ArrayUse", "members": "Summary", "run": "Cost"
+        "Precondition", "requests": "Requests", "streams": "Stream", "distributions": "Distributions",
+        "objects": "ObjectUse", "flash": "Flash", "map_cache": "MapCache", "gc": "Gc", "temperature":
+        "UnitClass", "wear": "Wear", "utilization": "Utilization", "gangs": "GangUse", "pools": "PoolsUse",
+        "energy": "EnergyUse", "bottleneck": "Bottleneck", "updates": "Updates", "buffer": "BufferUse",
+        "firmware": "FirmwareUse", "faults": "FaultsMet", "live": "Live", "array": "ArrayUse", "members":
+        "Summary", "run": "Cost"
     }
     _absent: ClassVar[Mapping[str, Any]] = {
-        "changes": None, "write_amplification": None, "write_amplification_bytes": None, "map_cache": None,
-        "temperature": [], "gangs": [], "pools": None, "energy": None, "buffer": None, "firmware": None,
-        "faults": None, "live": None, "array": None, "members": [], "run": None
+        "changes": None, "objects": [], "write_amplification": None, "write_amplification_bytes": None,
+        "map_cache": None, "temperature": [], "gangs": [], "pools": None, "energy": None, "buffer": None,
+        "firmware": None, "faults": None, "live": None, "array": None, "members": [], "run": None
     }
     _numbers: ClassVar[Collection[str]] = {
         "write_amplification", "write_amplification_bytes"
@@ -1891,6 +1943,9 @@ class Summary(SummaryText, Document):
 
     unmapped_reads: int
     """Reads of mapping units without data, which the controller completes."""
+
+    objects: list[ObjectUse]
+    """Accesses of workloads to objects; absent without an object trace."""
 
     flash: Flash
     """Operations of the flash."""

@@ -19,6 +19,7 @@ mod jobs;
 mod kills;
 mod lifetime;
 mod limits;
+mod objects;
 mod outputs;
 mod python;
 mod ready;

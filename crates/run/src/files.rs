@@ -4,6 +4,7 @@ use std::path::Path;
 
 use floatgate_core::config;
 use floatgate_core::precondition::Precondition;
+use floatgate_workload::objects::{self, ObjectWords};
 use floatgate_workload::synthetic::model::looks_like_model;
 use floatgate_workload::synthetic::{self, Planned};
 use floatgate_workload::trace::words::are_words;
@@ -94,6 +95,7 @@ impl<'a> Files<'a> {
         } else {
             let path = match text {
                 STDIN => STDIN_FILE.into(),
+                _ if objects::are_words(text) => ObjectWords::read(text).map_err(Failure::mistake)?.path,
                 _ if are_words(text) && !looks_like_model(path) => traces.words(text)?.path,
                 _ => path.to_owned(),
             };

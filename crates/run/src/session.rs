@@ -220,6 +220,7 @@ impl<'a> Session<'a> {
         let mut late = Warnings::default();
         late.add(no_effect::lines(&chosen, &workload, &summary), frontend);
         late.add(used_up_space(&summary), frontend);
+        summary.objects = workload.objects();
         summary.warnings.extend(late.into_texts());
         summary.set_cost(wall_s, cpu_s, cost::peak_rss_bytes());
         Ok(Finished { summary, workload, prepared_s, written: Vec::new() })

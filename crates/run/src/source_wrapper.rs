@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use floatgate_core::sim::request::Request;
-use floatgate_core::sim::source::{Pace, Source, SourceError};
+use floatgate_core::sim::source::{ObjectCounts, Pace, Source, SourceError};
 use floatgate_core::sim::time::Time;
 
 /// Effect of a wrapped source on the requests.
@@ -97,5 +97,8 @@ impl<W: Wrapper> Source for Wrapped<W> {
     }
     fn digest(&self) -> Option<u64> {
         self.inner.digest()
+    }
+    fn objects(&self) -> Option<ObjectCounts> {
+        self.inner.objects()
     }
 }

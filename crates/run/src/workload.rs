@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::metrics::summary::Named;
+use floatgate_core::metrics::summary::{Named, ObjectUse};
 use floatgate_core::precondition::Precondition;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::Source;
+use floatgate_workload::objects::{self, ObjectWords};
 use floatgate_workload::synthetic::model::{Model, Modeled, looks_like_model};
 use floatgate_workload::synthetic::{self, Changes, Job};
 use floatgate_workload::trace::words::{TraceWords, are_words};
@@ -64,6 +65,11 @@ impl Workload {
         }
         if looks_like_model(Path::new(text)) {
             return Workload::model(text, &model_name(text), device, seed);
+        }
+        if objects::are_words(text) {
+            let words = ObjectWords::read(text).map_err(Failure::mistake)?;
+            let source = words.open(device.logical_sectors(), traces.stop()).map_err(Failure::mistake)?;
+            return Ok(Workload::new(vec![Box::new(source)], name, None));
         }
         if are_words(text) || text == STDIN {
             let words = traces.words(text)?;
@@ -190,6 +196,12 @@ impl Workload {
         self.sources.iter().map(|source| source.description()).collect()
     }
 
+    /// Returns the counters of the sources that access objects, with the names of their streams.
+    pub fn objects(&self) -> Vec<ObjectUse> {
+        let of = |source: &dyn Source| Some(ObjectUse::new(source.streams().join(", "), source.objects()?));
+        self.sources.iter().filter_map(|source| of(&**source)).collect()
+    }
+
     /// Returns the warnings of the sources so far.
     pub fn warnings(&self) -> Vec<String> {
         self.sources.iter().flat_map(|source| source.warnings()).collect()
@@ -207,6 +219,9 @@ pub fn check(text: &str, changes: &Changes) -> Result<(), Failure> {
     if synthetic::is_job_file(path) {
         let planned = synthetic::plan_file(path, &mut synthetic::text_of, changes, LARGE, 1);
         return planned.map(drop).map_err(Failure::mistake);
+    }
+    if objects::are_words(text) {
+        return ObjectWords::read(text).map(drop).map_err(Failure::mistake);
     }
     if are_words(text) {
         TraceWords::read(text, &TraceOptions::default()).map(drop).map_err(Failure::mistake)
@@ -237,6 +252,7 @@ pub fn model_name(path: &str) -> String {
 /// Returns `true` if the text of a workload or of a precondition is a trace.
 pub fn is_trace(text: &str) -> bool {
     !synthetic::looks_like_job(text)
+        && !objects::are_words(text)
         && !synthetic::is_job_file(Path::new(text))
         && !looks_like_model(Path::new(text))
         && text.parse::<floatgate_core::precondition::Precondition>().is_err()
@@ -268,7 +284,8 @@ pub fn check_precondition(text: &str) -> Result<(), Failure> {
 pub fn looks_like_workload(text: &str) -> bool {
     let path = Path::new(text);
     let is_path = !text.contains('=') && (path.extension().is_some() || path.components().count() > 1);
-    synthetic::looks_like_job(text) || are_words(text) || text == STDIN || is_path || path.exists()
+    let words = are_words(text) || objects::are_words(text);
+    synthetic::looks_like_job(text) || words || text == STDIN || is_path || path.exists()
 }
 
 /// Returns the seed of a workload for preconditioning, in a run with this seed.

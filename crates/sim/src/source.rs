@@ -116,6 +116,40 @@ pub trait Source {
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
+
+    /// Returns the counters of objects, if the source accesses objects.
+    fn objects(&self) -> Option<ObjectCounts> {
+        None
+    }
+}
+
+/// Counters of accesses to objects, which a placement puts on the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ObjectCounts {
+    /// Reads of objects.
+    pub gets: u64,
+    /// Reads of objects that were on the device.
+    pub hits: u64,
+    /// Bytes of the objects read.
+    pub get_bytes: u64,
+    /// Bytes of the objects read that were on the device.
+    pub hit_bytes: u64,
+    /// Objects written, also after a miss.
+    pub sets: u64,
+    /// Bytes of the objects written.
+    pub set_bytes: u64,
+    /// Removals of objects that were on the device.
+    pub deletes: u64,
+    /// Objects that were evicted.
+    pub evictions: u64,
+    /// Writes of objects that are too large for the placement.
+    pub too_large: u64,
+    /// Accesses to other tiers, which are left out.
+    pub other_tiers: u64,
+    /// Objects on the device at the end.
+    pub objects: u64,
+    /// Bytes of the objects on the device at the end.
+    pub bytes: u64,
 }
 
 /// Error: a source cannot continue. The text gives the cause, the position and a remedy.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::quantity::readable;
 use crate::sim::request::{Operation, Request, SECTOR};
-use crate::sim::source::{Pace, Source, SourceError};
+use crate::sim::source::{ObjectCounts, Pace, Source, SourceError};
 use crate::sim::time::Time;
 
 /// Placement of a source.
@@ -134,6 +134,10 @@ impl Source for Placed {
 
     fn digest(&self) -> Option<u64> {
         self.source.digest()
+    }
+
+    fn objects(&self) -> Option<ObjectCounts> {
+        self.source.objects()
     }
 
     fn warnings(&self) -> Vec<String> {

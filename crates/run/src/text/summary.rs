@@ -41,6 +41,7 @@ pub fn text(summary: &Summary, around: &Around) -> String {
     measured(&mut page, summary);
     page.gap();
     requests(&mut page, summary, true);
+    objects(&mut page, summary);
     page.gap();
     reasons(&mut page, summary);
     array(&mut page, summary);
@@ -70,6 +71,7 @@ fn brief(summary: &Summary, around: &Around) -> String {
         measured(&mut page, summary);
         page.gap();
         requests(&mut page, summary, with_streams);
+        objects(&mut page, summary);
         page.gap();
         let merges = summary.config.merges_blocks();
         labeled(&mut page, "time spent on", latency::main_parts(&summary.requests, merges));
@@ -607,6 +609,18 @@ fn busy(page: &mut Page, summary: &Summary) {
     };
     page.line("channels", [share("data", &channels.data), share("commands", &channels.command)].join(", "));
     page.line("dies", [share("cells", &dies.cell), share("held for transfers", &dies.register_held)].join(", "));
+}
+
+/// Writes the accesses to objects, if a workload is an object trace.
+fn objects(page: &mut Page, summary: &Summary) {
+    for one in &summary.objects {
+        let ratio = |ratio: Option<f64>| or_dash(ratio, |ratio| format!("{} %", percent(ratio)));
+        let hits =
+            format!("{} hits of {} gets ({} of the bytes)", ratio(one.hit_ratio), one.gets, ratio(one.byte_hit_ratio));
+        let line =
+            format!("{}: {hits}, {} sets, {} evictions, {} stored", one.stream, one.sets, one.evictions, one.objects);
+        page.line("objects", line);
+    }
 }
 
 /// Writes the energy by operation, if the device states it.

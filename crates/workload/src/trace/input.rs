@@ -50,7 +50,7 @@ impl Packing {
 }
 
 /// A file that is being read and decompressed.
-pub(super) struct Input {
+pub(crate) struct Input {
     /// Name of the file in messages.
     name: String,
     packing: Packing,
@@ -68,7 +68,7 @@ pub(super) struct Input {
 impl Input {
     /// Opens a file, which messages call `name`. Reads all compressed streams in it. If `stop` is requested, reading
     /// ends with an error, even while it waits for a pipe.
-    pub(super) fn open(path: &Path, name: String, stop: &Stop) -> Result<Input, SourceError> {
+    pub(crate) fn open(path: &Path, name: String, stop: &Stop) -> Result<Input, SourceError> {
         let error = |error: io::Error| SourceError(format!("{name}: cannot open the trace: {error}"));
         let parts = merged::parts(path);
         if !parts.is_empty() {
@@ -92,7 +92,7 @@ impl Input {
     }
 
     /// Returns the name of the file in messages.
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
@@ -102,7 +102,7 @@ impl Input {
     }
 
     /// Returns the share of the file that has been read.
-    pub(super) fn progress(&self) -> Option<f64> {
+    pub(crate) fn progress(&self) -> Option<f64> {
         let size = self.size.filter(|size| *size > 0)?;
         Some((self.consumed.load(Ordering::Relaxed) as f64 / size as f64).min(1.0))
     }
@@ -113,13 +113,13 @@ impl Input {
     }
 
     /// Returns a warning if the file is truncated.
-    pub(super) fn warning(&self) -> Option<String> {
+    pub(crate) fn warning(&self) -> Option<String> {
         let packing = self.packing.name();
         self.is_cut.then(|| format!("the {packing} data is cut off; the requests before the cut are read"))
     }
 
     /// Reads into `buffer`. Returns 0 at the end, and at the cut in truncated data, except at their very start.
-    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, SourceError> {
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, SourceError> {
         while !self.is_cut {
             // Check here as well, because a block of a compressed file may expand to very many reads.
             self.stop.check().map_err(|error| SourceError(format!("{}: {error}", self.name)))?;

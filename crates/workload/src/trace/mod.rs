@@ -27,7 +27,7 @@ mod footprint;
 mod format;
 mod frames;
 mod gaps;
-mod input;
+pub(crate) mod input;
 mod merged;
 mod names;
 mod options;

@@ -80,7 +80,7 @@ impl Default for TimeScale {
 impl TimeScale {
     /// Scales a time, and rounds halves up. `None` beyond 64 bits.
     #[inline]
-    pub(super) fn apply(self, ps: u128) -> Option<u64> {
+    pub(crate) fn apply(self, ps: u128) -> Option<u64> {
         if self == TimeScale::default() {
             return u64::try_from(ps).ok();
         }

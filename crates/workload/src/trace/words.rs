@@ -169,7 +169,7 @@ pub fn max_gap(text: &str) -> Result<Time, String> {
 }
 
 /// Returns the keys and values of a text.
-fn split(text: &str) -> Result<Vec<(String, String)>, String> {
+pub(crate) fn split(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut words = Vec::new();
     let mut rest = text.trim();
     while !rest.is_empty() {

@@ -65,6 +65,7 @@ impl Summary {
             temperature: measurement.classes.iter().map(UnitClass::new).collect(),
             wear: Wear::new(config, &measurement.erases),
             utilization: Utilization::new(measurement),
+            objects: Vec::new(),
             gangs: GangUse::all(measurement),
             pools: PoolsUse::new(measurement),
             energy: EnergyUse::of(measurement),

@@ -38,6 +38,7 @@ mod json;
 mod live;
 mod log_blocks;
 mod measurement;
+mod objects;
 mod pools;
 
 pub use array::{ArrayUse, ArrayWrites, MemberOperations, RebuildUse};
@@ -54,6 +55,7 @@ pub use json::{LARGEST, ReadError};
 pub use live::{LateCauses, Live, LiveFrontend, LiveImage, LiveRecovery};
 pub use log_blocks::{LogBlocks, LogWrites};
 pub use measurement::{ControllerWork, Measurement};
+pub use objects::ObjectUse;
 pub use pools::{Imbalance, PoolsUse};
 
 use schemars::JsonSchema;
@@ -114,6 +116,9 @@ pub struct Summary {
     pub distributions: Distributions,
     /// Reads of mapping units without data, which the controller completes.
     pub unmapped_reads: u64,
+    /// Accesses of workloads to objects; absent without an object trace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<ObjectUse>,
     /// Operations of the flash.
     pub flash: Flash,
     /// Mapping units programmed, for any cause, per unit touched by an accepted host write; null without writes. It
