@@ -59,7 +59,6 @@ const ONE_BY_ONE: &str = "a completion is followed by the next request; leave it
 const REPLAY: &str = "prepare the trace, or use `--fit` with the trace as the workload";
 const FLUSH: &str = "use fsync, or end_fsync for a flush at the end";
 const TRIM: &str = "use rw=randtrim, or rw=trimwrite";
-const ERRORS: &str = "the simulated device reports errors, and the job continues; leave it out";
 const OBJECTS: &str = "the engine addresses objects; describe their blocks with rw, bs and size";
 const METADATA: &str = "metadata of blocks is not simulated; leave it out";
 
@@ -76,8 +75,8 @@ pub const OTHERS: &[Other] = &[
     none("iodepth_batch_complete_max", "1"),
     off("iodepth_low", "", &["0"], ONE_BY_ONE),
     none("serialize_overlap", "0"),
-    off("fill_device", "0", &[], "the device has a size; give the job size or io_size"),
-    off("fill_fs", "0", &[], "the device has a size; give the job size or io_size"),
+    none("fill_device", "0"),
+    none("fill_fs", "0"),
     off("file_append", "0", &[], "give the job an offset"),
     off("bs_unaligned", "0", &[], "sizes are multiples of the smallest; list others in bssplit"),
     off("blocksize_unaligned", "0", &[], "sizes are multiples of the smallest; list others in bssplit"),
@@ -248,7 +247,7 @@ pub const OTHERS: &[Other] = &[
     none("disable_bw", "0"),
     none("unified_rw_reporting", "none"),
     none("continue_on_error", "none"),
-    off("ignore_error", "", &["0"], ERRORS),
+    none("ignore_error", ""),
     none("error_dump", "0"),
     refused("profile", "write its jobs out"),
     none("cgroup", ""),
