@@ -20,6 +20,7 @@ fn results_contain_the_hits() {
     let text = bench.good(&["objects=kv.csv"]);
     assert!(text.contains("kv: 50.0 % hits of 2 gets (66.7 % of the bytes), 2 sets, 0 evictions, 2 stored"), "{text}");
     assert!(bench.error(2, &["objects=kv.csv placement=heap"]).contains("must be one of extent, log, sets"));
+    assert!(bench.error(2, &["kv.csv"]).contains("to place them on the device, write `objects=kv.csv`"));
     assert!(bench.error(2, &["objects=none.csv"]).contains("none.csv: cannot open the trace"));
     assert!(bench.error(2, &["objects=kv.csv", "--fit", "wrap"]).contains("--fit is for traces"));
 }

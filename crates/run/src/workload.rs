@@ -93,6 +93,12 @@ impl Workload {
                  a trace with options starts with trace=..."
             )));
         }
+        if traces.spec().format.is_none() && objects::is_object_trace(Path::new(text)) {
+            return Err(Failure::mistake(format!(
+                "`{text}` is a trace of objects, which have no addresses; to place them on the device, write \
+                 `objects={text}` (docs/reference/objects.md)"
+            )));
+        }
         let trace =
             Trace::open(Path::new(text), &traces.options(), device.logical_sectors()).map_err(Failure::mistake)?;
         Ok(Workload::new(vec![Box::new(trace)], name, None))

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
+use std::path::Path;
 use std::str::FromStr;
 
 use serde::Deserialize;
@@ -69,6 +70,19 @@ impl FromStr for Format {
         let names = || FORMATS.map(|(name, _)| name).join(", ");
         found.map(|(_, format)| *format).ok_or_else(|| format!("unknown format; choose one of {}", names()))
     }
+}
+
+/// Returns `true` if a regular file is an object trace in a format that its first line shows.
+pub fn is_object_trace(path: &Path) -> bool {
+    let head = || -> io::Result<Vec<u8>> {
+        let mut head = Vec::new();
+        if path.metadata()?.is_file() {
+            std::fs::File::open(path)?.take(HEAD).read_to_end(&mut head)?;
+        }
+        Ok(head)
+    };
+    let columns = [Format::Mlperf, Format::Mooncake, Format::CacheLib, Format::Twitter];
+    head().ok().and_then(|head| Format::of(&head)).is_some_and(|format| columns.contains(&format))
 }
 
 /// Bytes of a record of oracleGeneral.

@@ -15,5 +15,6 @@ mod sets;
 mod tests;
 mod words;
 
+pub use formats::is_object_trace;
 pub use replay::Objects;
 pub use words::{ObjectWords, are_words};
