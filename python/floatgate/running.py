@@ -16,7 +16,7 @@ from floatgate.result import Result, load
 from floatgate.seeds import Seeds, seeds_of
 from floatgate.simulator import Simulator
 from floatgate.summary import Summary
-from floatgate.workload import Progress, Workload, WorkloadLike, in_memory, tables_of, texts_of
+from floatgate.workload import Progress, RunLike, Workload, WorkloadLike, in_memory, tables_of, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @overload
 def run(
     device: Device | Simulator | str | os.PathLike[str],
-    workload: WorkloadLike | Sequence[WorkloadLike],
+    workload: RunLike,
     *,
     precondition: str | Workload | Simulator | os.PathLike[str] | None = None,
     prewrite: Literal["none", "even", "allocation"] = "none",
@@ -45,7 +45,7 @@ def run(
 @overload
 def run(
     device: Device | Simulator | str | os.PathLike[str],
-    workload: WorkloadLike | Sequence[WorkloadLike],
+    workload: RunLike,
     *,
     precondition: str | Workload | Simulator | os.PathLike[str] | None = None,
     prewrite: Literal["none", "even", "allocation"] = "none",
@@ -64,7 +64,7 @@ def run(
 
 def run(
     device: Device | Simulator | str | os.PathLike[str],
-    workload: WorkloadLike | Sequence[WorkloadLike],
+    workload: RunLike,
     *,
     precondition: str | Workload | Simulator | os.PathLike[str] | None = None,
     prewrite: Literal["none", "even", "allocation"] = "none",
@@ -154,6 +154,7 @@ def run(
         "precondition": precondition, "prewrite": prewrite, "requests": requests, "series": series,
         "attribution": attribution, "timeline": timeline,
     }  # fmt: skip
+    workload = in_memory(workload)
     if seeds is None:
         if n_jobs != 1:
             raise OptionError(f"n_jobs={n_jobs}: a single run is simulated by one thread; set seeds=..., too")
@@ -240,7 +241,6 @@ def _run(
         device, precondition, seed, attribution = _state(prepared, precondition, seed, attribution)
     device = device if isinstance(device, Device) else Device(device)  # type: ignore[arg-type] # not a simulator
     saved = prepared._path if prepared is not None else states.saved(precondition)
-    workload = in_memory(workload)  # type: ignore[assignment] # the same kinds of workloads
     if out is None and timeline:
         raise OptionError("a timeline needs a directory; set out=...")
     summary, kept_requests, kept_series = _floatgate.run(

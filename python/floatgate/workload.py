@@ -8,7 +8,7 @@ import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from floatgate import _floatgate, _html
 from floatgate._files import refuse_overwrites
@@ -17,7 +17,7 @@ from floatgate.exceptions import FloatgateWarning, OptionError, TraceError, Work
 from floatgate.profile import Profile
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 #: Called periodically with the name of the phase and its progress from 0 to 1, or None if that is unknown.
 Progress: TypeAlias = Callable[[str, "float | None"], object]
@@ -56,6 +56,20 @@ def _restored(kind: type[Workload], text: str) -> Workload:
 
 #: A workload: one of these classes, a job in fio syntax, or the path of a job file, model or trace.
 WorkloadLike: TypeAlias = "Workload | str | os.PathLike[str]"
+
+
+@runtime_checkable
+class ArrowTable(Protocol):
+    """A table, such as those of pyarrow, pandas and Polars."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the table as a stream of Arrow."""
+
+
+#: Workloads of a run: one or several, or requests in memory. :meth:`Trace.from_table` describes the columns.
+RunLike: TypeAlias = (
+    "WorkloadLike | ArrowTable | Sequence[WorkloadLike | ArrowTable] | Iterable[tuple[float, str, int, int]]"
+)
 
 
 class Synthetic(Workload):
@@ -524,22 +538,21 @@ class TableTrace(Workload):
         return {"requests": self._requests, **self._options}
 
 
-def in_memory(workload: object) -> object:
+def in_memory(workload: RunLike) -> WorkloadLike | Sequence[WorkloadLike]:
     """Return a workload with its tables as :class:`TableTrace`."""
-    if hasattr(workload, "__arrow_c_stream__"):
-        return Trace.from_table(workload)
     if isinstance(workload, Workload | str | os.PathLike):
         return workload
-    several = list(workload)  # type: ignore[call-overload] # checked by texts_of
+    if isinstance(workload, ArrowTable):
+        return Trace.from_table(workload)
+    several = list(workload)
     if several and all(isinstance(one, tuple) for one in several):
         return Trace.from_table(several)
-    return [in_memory(one) if hasattr(one, "__arrow_c_stream__") else one for one in several]
+    return [one if isinstance(one, Workload | str | os.PathLike) else Trace.from_table(one) for one in several]
 
 
-def tables_of(workload: object) -> dict[str, dict[str, object]]:
+def tables_of(workload: WorkloadLike | Sequence[WorkloadLike]) -> dict[str, dict[str, object]]:
     """Return the tables in memory among the workloads, by their texts."""
-    one_only = isinstance(workload, Workload | str | os.PathLike)
-    several = [workload] if one_only else list(workload)  # type: ignore[call-overload] # checked by texts_of
+    several = [workload] if isinstance(workload, Workload | str | os.PathLike) else list(workload)
     return {str(one): one._for_run() for one in several if isinstance(one, TableTrace)}
 
 

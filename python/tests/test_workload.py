@@ -212,3 +212,12 @@ def test_tables_state_what_is_wrong():
         fg.run("tiny", pa.table({**good, "lba": [1 << 40, 1]}))
     with pytest.raises(TypeError, match="stays in its process"):
         pickle.dumps(fg.Trace.from_table([(0, "read", 0, 512)]))
+
+
+def test_object_traces_have_hits(tmp_path):
+    path = tmp_path / "kv.csv"
+    path.write_text("Timestamp,Operation,Object_Size_Bytes,Tier,Key\n1.0,Write,4096,Tier-2,a\n1.5,Read,4096,Tier-2,a\n")
+    (objects,) = fg.run("tiny", f"objects={path}", precondition="none").summary.objects
+    assert (objects.stream, objects.hits, objects.hit_ratio, objects.bytes) == ("kv", 1, 1.0, 4096)
+    with pytest.raises(fg.WorkloadError, match="must be one of extent, log, sets"):
+        fg.run("tiny", f"objects={path} placement=heap")
