@@ -304,7 +304,7 @@ pub struct Engine {
     recovered: Option<Recovered>,
     /// Warning about a refused client. `None` if none was refused.
     refusal: Option<String>,
-    /// Why measured costs of frontends are not deducted.
+    /// Measured costs of frontends that are not deducted, as warnings.
     undeducted: Vec<String>,
     /// Data collected for a monitor. `None` without a monitor.
     watch: Option<Box<Watch>>,

@@ -1142,7 +1142,7 @@ _ROTATING = (
 _EXPIRED = (
     "Of several victims without valid pages, DiskSim's SSD extension takes the one with the highest address, so the "
     "same blocks wear until they are excluded. It then has as many blocks below the mean as the paper, but more that "
-    "have expired. With the oldest victim, blocks take turns, and few expire. What the paper did is open."
+    "have expired. With the oldest victim, blocks take turns, and few expire. The paper does not say what it did."
 )
 _MADE = "Without the trace, the workload has the moments of IOzone but not its pattern."
 _PRINTED_7: dict[str, tuple[float, float, int]] = {
