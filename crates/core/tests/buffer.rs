@@ -80,7 +80,7 @@ fn a_write_back_to_an_idle_die_uses_the_memory() {
     let mut device = buffered(&["buffer.bandwidth=2GB/s"]);
     // 2.048 us to store the unit, and the same again to write it back to the idle die.
     play(&mut device, &[(Write, 0), (Flush, 0)]);
-    assert_eq!(device.memory_time(device.now()), Time(2 * 2_048_000));
+    assert_eq!(device.buffer().unwrap().memory_time(device.now()), Time(2 * 2_048_000));
 }
 
 #[test]

@@ -4,12 +4,20 @@ use crate::common::{self, Load, build, device_config, drain, fill, submit, units
 use Operation::{Read, Write};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::attribution::Part;
+use floatgate_core::metrics::series::Sample;
 use floatgate_core::nand::probe::{CoreWork, Probe, Task};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 
 const US: u64 = 1_000_000;
+
+/// Returns the time for which each core was busy until now.
+fn core_times(device: &Device) -> Vec<Time> {
+    let mut sample = Sample::default();
+    device.sample(device.now(), &mut sample);
+    sample.cores
+}
 
 /// Returns the device of Hu et al. 2011: pages of 2 KiB, 20 us and 51.2 us for a read, 200 us for a program.
 fn papers(overrides: &[&str]) -> Device {
@@ -41,7 +49,7 @@ fn the_firmware_share_of_a_read_matches_the_paper() {
     assert_eq!(serve(&mut device, &[read]), [(20 * US + 51_200_000 + software, software)]);
     let share = software as f64 / (20 * US + 51_200_000 + software) as f64;
     assert_eq!((share * 1000.0).round(), 189.0);
-    assert_eq!(device.core_times(device.now()), [Time(software)]);
+    assert_eq!(core_times(&device), [Time(software)]);
 }
 
 #[test]
@@ -74,7 +82,7 @@ fn each_step_of_a_request_takes_the_time_of_its_task() {
         let mut device = papers(&[&costs, more].concat());
         let request = units(&device, operation, 0, 1);
         let result = serve(&mut device, &[request])[0];
-        (result, device.core_times(device.now())[0].ps())
+        (result, core_times(&device)[0].ps())
     };
     assert_eq!(written(&[], Write), ((program + 8 * US, 8 * US), 8 * US), "receive, look up, allocate, complete");
     // A buffered write is received, stored in the buffer and completed. It is written to flash later.
@@ -89,7 +97,7 @@ fn each_step_of_a_request_takes_the_time_of_its_task() {
     let flush = Request::new(Time::ZERO, Operation::Flush, 0, 0);
     let flushed = serve(&mut device, &[flush]);
     assert_eq!(flushed, [(US + 6 * US + program + US, 2 * US)]);
-    assert_eq!(device.core_times(device.now()), [Time(18 * US)]);
+    assert_eq!(core_times(&device), [Time(18 * US)]);
 }
 
 #[test]
@@ -101,7 +109,7 @@ fn requests_queue_for_the_cores() {
         let reads: Vec<Request> = (0..3).map(|unit| units(&device, Read, unit, 1)).collect();
         let mut took = serve(&mut device, &reads);
         took.sort_unstable();
-        (took, device.core_times(device.now()))
+        (took, core_times(&device))
     };
     // Units 0 and 2 share a channel. The third lookup ends at 30 us, and its data follow those of the first read.
     let bus = 51_200_000;
@@ -300,7 +308,7 @@ fn choices_of_victims_wait_for_a_core() {
         let mut rng = Rng::new(1, "clean");
         let next = move || Request::new(Time::ZERO, Write, 4 * rng.below(u64::from(count)), 4);
         let outcome = Load::closed(16, 20_000, next).run(&mut device);
-        (common::rate(&outcome), device.ftl().counters.victims - before, device.core_times(device.now()))
+        (common::rate(&outcome), device.ftl().counters.victims - before, core_times(&device))
     };
     let cost = 1000 * US;
     // The threshold is one block, so writes wait for garbage collection and its choices.

@@ -107,10 +107,13 @@ const CORE: Layers = &[
     ("dispatch", "work", "transactions wait in its queues"),
     ("dispatch", "scheduler", "which operation goes first"),
     ("dispatch", "nand", "which execution units are idle, and what they work on"),
-    ("dispatch", "ftl::allocation", "pools, and the order of planes"),
+    ("dispatch", "ftl", "where operations would go, and the order of planes"),
+    ("dispatch", "host", "a scheduler sees the requests of operations"),
+    ("dispatch", "metrics::counters", "skipped pages have causes"),
     ("dispatch", "state", "the turns of planes are saved"),
     ("host", "sim", "what a host sends, and when"),
     ("host", "config", "the queue, the link, and the cores"),
+    ("host", "ftl", "writes are delayed while few blocks are free"),
     ("cache", "sim", "ids and times, and it holds parts of requests"),
     ("cache", "config", "sizes, and options of the policies"),
     ("cache", "external", "policies may be another program's"),
@@ -118,6 +121,7 @@ const CORE: Layers = &[
     ("cache", "metrics", "hits are counted"),
     ("cache", "work", "reads bring what it keeps, and writes carry what it writes out"),
     ("cache", "ftl", "what a read has brought may have moved"),
+    ("cache", "dispatch::Filling", "it completes program units that are being filled"),
     ("cache", "host::requests::Part", "the units that a request touches"),
     ("durability", "sim", "ids, requests and random numbers"),
     ("durability", "config", "sizes of the journal and of the checkpoint"),
@@ -132,6 +136,7 @@ const CORE: Layers = &[
     ("observe", "sim", "ids, times and requests"),
     ("observe", "config", "which parts of a device take time"),
     ("observe", "metrics::attribution", "what the time of requests goes into"),
+    ("observe", "metrics::counters", "programs have causes"),
     ("observe", "work", "transactions in progress"),
     ("observe", "nand", "who holds what, and what the flash holds"),
     ("observe", "ftl", "where units are"),
@@ -355,18 +360,18 @@ fn methods_of_the_device_do_not_call_each_other_in_a_cycle() {
             }
         }
     }
-    assert!(calls.len() > 300, "too few methods of the device found");
+    assert!(calls.len() > 200, "too few methods of the device found");
     assert!(calls["dispatch::start_one"].1.contains("Binder::bind"), "the functions of dispatch are not found");
     let known = |called: &BTreeSet<String>| called.iter().filter(|name| calls.contains_key(*name)).count();
     let edges: usize = calls.values().map(|(_, called)| known(called)).sum();
-    assert!(edges > 950, "too few calls found: {edges}");
+    assert!(edges > 600, "too few calls found: {edges}");
     let edges = calls.iter().map(|(name, (_, called))| (name.as_str(), called.iter().map(String::as_str).collect()));
     let members = rust::circles(&edges.collect()).into_iter().flatten();
     report(&members.map(|name| format!("{}: `{name}` is in a cycle", calls[name].0)).collect::<Vec<_>>());
 }
 
 /// Number of methods of the device, and of files with them. `Context` does not count: it is what a mapping scheme sees.
-const METHODS_OF_DEVICE: (usize, usize) = (361, 19);
+const METHODS_OF_DEVICE: (usize, usize) = (223, 11);
 
 /// The device routes, and its components decide. Each method can see all components, and so can a function in its
 /// folder that takes `&mut Device`.
@@ -441,8 +446,6 @@ const CIRCLES: &[(&str, &str)] = &[
     ("crates/cli/src/", "serve.rs serve/image.rs serve/monitor.rs serve/recording.rs"),
     // The buffer, and the flushes that wait for it.
     ("crates/core/src/cache/", "flush.rs mod.rs"),
-    // The router, the table of its event sources, and the throttle, whose delays are among them.
-    ("crates/core/src/device/", "mod.rs throttle.rs timers.rs"),
     // The log of records, and the account of their addresses.
     ("crates/core/src/durability/", "account.rs log.rs"),
     // The translation layer holds a scheme, which works on the layer and sees the device through a context.

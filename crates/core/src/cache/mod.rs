@@ -5,7 +5,8 @@
 pub mod dram;
 pub mod eviction;
 mod flush;
-mod traffic;
+pub mod traffic;
+pub(crate) mod write_out;
 
 use std::collections::VecDeque;
 
@@ -438,8 +439,8 @@ impl Buffer {
 
     /// Returns the number of free entries.
     #[inline]
-    pub fn room(&self) -> usize {
-        self.free.len()
+    pub fn room(&self) -> u32 {
+        self.free.len() as u32
     }
 
     /// Returns `true` if there is room for a write of the unit now.

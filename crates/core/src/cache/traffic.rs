@@ -1,14 +1,41 @@
 //! Functions of the buffer for the router: reads, writes, write-back, and accesses to the buffer memory.
 
 use super::dram::Then;
+use super::write_out::{Outside, list_of};
 use super::{Buffer, Found, Pick};
 use crate::ftl::mapping::Location;
+use crate::ftl::temperature::written::Written;
 use crate::ftl::{Ftl, Shape};
 use crate::host::requests::Part;
 use crate::sim::id::{Lpn, Ppn, RequestId, TransactionId};
-use crate::sim::request::Request;
+use crate::sim::request::{Operation, Request};
 use crate::sim::time::Time;
-use crate::work::Transaction;
+use crate::work::{Class, Kind, Transaction, Transactions};
+
+/// Returns `true` if a request completes only when its data are in flash.
+#[inline]
+pub fn must_reach_flash(buffer: Option<&Buffer>, request: &Request) -> bool {
+    request.fua && buffer.is_none_or(|buffer| !buffer.is_protected())
+}
+
+/// Returns `true` if a request does not use the map before the buffer writes it back.
+#[inline]
+pub fn keeps_write(buffer: Option<&Buffer>, request: &Request) -> bool {
+    request.operation == Operation::Write && buffer.is_some_and(Buffer::writes_back)
+}
+
+/// Returns `true` if a unit of a write can be admitted now, with `slots` free write slots. `sectors` is the number of
+/// sectors of a unit.
+#[inline]
+pub fn has_place(buffer: Option<&Buffer>, slots: u32, request: &Request, part: Part, sectors: u32) -> bool {
+    match buffer {
+        Some(buffer) if buffer.writes_back() => {
+            let nothing = request.operation == Operation::WriteZeroes && part.sectors() == sectors;
+            nothing || (buffer.has_room(part.lpn) && (slots > 0 || !must_reach_flash(Some(buffer), request)))
+        }
+        _ => slots > 0,
+    }
+}
 
 impl Buffer {
     // Reads.
@@ -34,10 +61,11 @@ impl Buffer {
         self.touch(entry);
     }
 
-    /// Notes that a read from flash includes a unit of its page, so that the buffer may keep it. `is_first` is true for
-    /// the first unit of the read.
+    /// Notes that a read from flash includes the unit at an address of its page, so that the buffer may keep it.
+    /// `is_first` is true for the first unit of the read.
     #[inline]
-    pub fn note_read(&mut self, read: TransactionId, in_page: u32, is_first: bool) {
+    pub fn note_read(&mut self, read: TransactionId, ppn: Ppn, shape: &Shape, is_first: bool) {
+        let (_, in_page) = shape.units_per_page.divide_with_rest(ppn.0);
         if self.reads.len() <= read.index() {
             self.reads.resize(read.index() + 1, 0);
         }
@@ -111,9 +139,10 @@ impl Buffer {
         !self.has_out() && self.waiting == 0
     }
 
-    /// Stores a part of a host write, which completes the part, and adds its unit to a list of dirty units. Returns the
-    /// entry.
-    pub fn accept(&mut self, part: Part, version: u32, list: u16) -> u32 {
+    /// Stores a part of a host write, which completes the part, and adds its unit to its list of dirty units. Returns
+    /// the entry.
+    pub(crate) fn accept(&mut self, part: Part, version: u32, with: &Outside) -> u32 {
+        let list = list_of(with.filling.as_deref(), with.ftl, part.lpn);
         self.counts.writes_back += 1;
         self.write(part.lpn, part.first, part.end, version, Some(list))
     }
@@ -184,6 +213,29 @@ impl Buffer {
         true
     }
 
+    /// Returns the write of a picked unit, whose location is `before`.
+    pub fn write_of(&self, pick: &Pick, before: Location, ftl: &mut Ftl) -> Transaction {
+        let mut write = Transaction::new(Kind::Write, Class::HostProgram).of_request(pick.owner);
+        write.lpn = Lpn(pick.lpn);
+        if pick.entry == Pick::PADDING {
+            write.temperature = ftl.class_of(pick.lpn);
+            if ftl.shape().units_per_logical_page > 1 {
+                ftl.counters.units_rewritten += 1;
+                write.units = ftl.partial.written(pick.lpn) as u16;
+            }
+            return write;
+        }
+        let is_mapped = before != Location::Unmapped;
+        let update = ftl.partial.write_set(pick.lpn, is_mapped, self.sectors_of(pick.entry));
+        ftl.note_update(update);
+        let own = self.sectors_in(pick);
+        ftl.note_kept(&mut write, own, update);
+        let [stream, placement] = self.hints_of(pick.entry);
+        let written = Written { sectors: own, stream, placement, ..Written::default() };
+        write.temperature = ftl.classify(write.lpn, before, written);
+        write
+    }
+
     /// Returns the number of sectors that the buffer holds of a picked unit.
     pub fn sectors_in(&self, pick: &Pick) -> u32 {
         self.sectors_of(pick.entry).iter().map(|word| word.count_ones()).sum()
@@ -194,11 +246,24 @@ impl Buffer {
         *self.flights.entry(write) = Some(pick);
     }
 
-    /// Transfers the data of a write out of the buffer memory, if it is a write-back.
+    /// Transfers the data of a write, which is bound, out of the buffer memory, if it is a write-back.
+    ///
+    /// Prefetches what the end of the write will touch, and what the start of `next`, the next write of the plane, will
+    /// touch. Data that were loaded when these units were picked have left the processor's caches by now.
     #[inline]
-    pub fn fetch(&mut self, write: TransactionId, sectors: u32, now: Time) {
+    pub fn fetch(&mut self, write: TransactionId, next: TransactionId, writes: &Transactions, ftl: &Ftl, now: Time) {
         if self.dram.takes_time() && self.flights.get(write).is_some_and(Option::is_some) {
-            self.dram.pass(now, sectors);
+            self.dram.pass(now, ftl.shape().sectors_per_unit);
+        }
+        ftl.map.prefetch(writes[write].lpn);
+        self.prefetch_picked(write);
+        if next.is_some() {
+            self.prefetch_flight(next);
+            let Transaction { source, next, .. } = writes[next];
+            if source.is_some() {
+                ftl.blocks.prefetch(source);
+            }
+            writes.prefetch(next);
         }
     }
 
@@ -251,18 +316,16 @@ impl Buffer {
         self.dram.worked(at)
     }
 
-    /// Returns the time without requests after which all dirty units are written back.
+    /// Returns the time without requests after which all dirty units are written back, if there are any.
     #[inline]
     pub fn idle(&self) -> Option<Time> {
-        self.idle
+        self.idle.filter(|_| self.has_dirty())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::request::Operation;
-    use crate::work::{Class, Kind};
 
     const WRITE: TransactionId = TransactionId(0);
     const REQUEST: RequestId = RequestId(0);
@@ -280,13 +343,18 @@ mod tests {
         Part { lpn: Lpn(lpn), first: 0, end: 8, offset: 0 }
     }
 
+    /// Stores a whole unit.
+    fn accept(buffer: &mut Buffer, ftl: &Ftl, lpn: u32) -> u32 {
+        buffer.accept(part(lpn), 1, &Outside { filling: None, slots: &mut 1, ftl, is_dynamic: false })
+    }
+
     #[test]
     fn a_flush_waits_until_earlier_writes_are_in_flash() {
         let (mut buffer, ftl) = buffer(&["buffer.capacity=16KiB"]);
         assert!(!buffer.flush(REQUEST), "there is nothing to wait for");
         buffer.wait_for_room(1);
         buffer.end_wait();
-        let entry = buffer.accept(part(3), 1, 0);
+        let entry = accept(&mut buffer, &ftl, 3);
         assert!(matches!(buffer.read(part(3)), Found::Whole(found) if found == entry));
         assert!(buffer.flush(REQUEST) && buffer.has_out());
 
@@ -305,7 +373,7 @@ mod tests {
     #[test]
     fn a_unit_that_was_trimmed_is_not_written() {
         let (mut buffer, ftl) = buffer(&["buffer.capacity=16KiB"]);
-        let entry = buffer.accept(part(3), 1, 0);
+        let entry = accept(&mut buffer, &ftl, 3);
         let pick = buffer.pick_for(entry, REQUEST, 8, Time::ZERO);
         buffer.forget(Lpn(3));
         assert!(!buffer.begin_write(&pick, ftl.map.get(Lpn(3))));

@@ -1,23 +1,28 @@
-//! Acceptance of requests: splits them into parts by mapping unit, and the parts into transactions.
+//! Acceptance of requests: splits them into parts by mapping unit, and the parts into transactions. Some of them wait
+//! for their map entries.
 
 use std::ops::Range;
 
 use super::Device;
 use super::timers::Timer;
-use crate::cache::Pick;
+use crate::cache::Buffer;
+use crate::cache::traffic::{has_place, keeps_write, must_reach_flash};
 use crate::dispatch;
+use crate::durability::flash::FlashEvent;
+use crate::ftl::in_flight::Unmapped;
 use crate::ftl::mapping::{Change, Location, LookUp, call};
-use crate::ftl::partial::Update;
 use crate::ftl::temperature::written::Written;
 use crate::host::cores::Work;
 use crate::host::requests::Part;
+use crate::host::stages::{Admission, Crossed};
+use crate::host::throttle::Passage;
 use crate::metrics::attribution::Part as TimePart;
 use crate::nand::media::BLANK;
 use crate::observe::Origin;
 use crate::sim::id::{Lpn, Ppn, RequestId, TransactionId};
 use crate::sim::request::{Operation, Request, Status};
 use crate::sim::time::Time;
-use crate::work::{Class, Kind, Reading, Task, Transaction};
+use crate::work::{Fifo, Kind, Reading, Task, Transaction};
 
 impl Device {
     /// Prefetches the map entry of an upcoming request, or the buffer's entry for its unit. Changes no state.
@@ -27,7 +32,7 @@ impl Device {
         if let Some(buffer) = &self.buffer {
             buffer.prefetch(lpn);
         }
-        if !self.stays_in_buffer(request) {
+        if !keeps_write(self.buffer(), request) {
             self.ftl.map.prefetch(lpn);
         }
     }
@@ -36,15 +41,9 @@ impl Device {
     #[inline]
     pub fn prefetch_place(&self, request: &Request) {
         let lpn = self.interface.first_unit(request);
-        if lpn.0 < self.ftl.map.len() && !self.stays_in_buffer(request) {
+        if lpn.0 < self.ftl.map.len() && !keeps_write(self.buffer(), request) {
             self.ftl.prefetch(lpn);
         }
-    }
-
-    /// Returns `true` if a request does not use the map before the buffer writes it back.
-    #[inline]
-    fn stays_in_buffer(&self, request: &Request) -> bool {
-        request.operation == Operation::Write && self.writes_back()
     }
 
     /// Accepts a request that has a queue slot, and sends it over the link if there is one.
@@ -52,41 +51,28 @@ impl Device {
     pub(super) fn enter(&mut self, at: Time, request: Request) {
         if !self.interface.is_in_range(&request) {
             let refused = request;
-            return self.refuse(&refused);
+            self.observe(move |observers, view| observers.refused(view, &refused));
+            return self.interface.refuse(request, Status::OutOfRange, self.now);
         }
         self.jobs.end_idle_time(&mut self.ftl, &self.config);
         let id = self.interface.enter(request);
-        self.observe_entered(id, at);
+        self.observe(move |observers, view| observers.entered(view, id, at));
         if !self.interface.has_link() {
             return self.receive_or_queue(id);
         }
         self.interface.send(id, at);
-        if self.timer(Timer::Link).is_none() {
-            self.arm_link();
+        if Timer::Link.time(&mut self.array).is_none() {
+            Timer::Link.set_if(&mut self.array, self.interface.next_arrival());
         }
-    }
-
-    /// Completes a request that goes beyond the last sector with an error.
-    #[cold]
-    fn refuse(&mut self, request: &Request) {
-        self.observe_refused(request);
-        self.interface.refuse(*request, Status::OutOfRange, self.now);
     }
 
     /// Handles the arrival of the next step of a request over the link.
     pub(super) fn arrived(&mut self, id: RequestId, last: bool) {
-        self.observe_request(id, TimePart::Link);
-        if self.interface.requests[id].request.operation != Operation::Write {
-            return self.receive_or_queue(id);
-        }
-        let before = self.interface.requests[id].crossed;
-        // The units up to the end of the page that has just arrived.
-        let end = if last { self.interface.units_of(id) } else { self.interface.end_of_page(id, before) };
-        self.interface.requests[id].crossed = end;
-        if before == 0 {
-            self.receive_or_queue(id);
-        } else if self.interface.requests[id].received {
-            self.work_on_write(id, before..end);
+        self.observe(move |observers, view| observers.spent_by_request(view, id, TimePart::Link));
+        match self.interface.cross(id, last) {
+            Crossed::Whole => self.receive_or_queue(id),
+            Crossed::More(units) => self.work_on_write(id, units),
+            Crossed::Early => {}
         }
     }
 
@@ -101,17 +87,20 @@ impl Device {
     /// Starts to process a request that is in the controller and known to the firmware.
     #[inline(always)]
     pub(super) fn receive(&mut self, id: RequestId) {
-        let pending = &mut self.interface.requests[id];
-        pending.received = true;
-        match pending.request.operation {
-            Operation::Read => self.receive_read(id),
-            operation @ (Operation::Write | Operation::WriteZeroes) => {
-                if !self.interface.has_link() || operation == Operation::WriteZeroes {
-                    let pending = &mut self.interface.requests[id];
-                    pending.crossed = pending.units;
+        let (operation, units) = self.interface.receive(id);
+        match operation {
+            Operation::Read => {
+                self.dispatch.note_host_read(self.now);
+                // The look-up searches the buffer again. A request of one unit needs no earlier search, unless firmware
+                // time passes in between. Larger requests are searched first: the units between hits are looked up
+                // together.
+                if self.buffer.is_none() || (units == 1 && self.interface.cores.is_none()) {
+                    self.look_up_units(id, 0..units);
+                } else if !self.queue_by_page(id, &(0..units), Work::Search) {
+                    self.search_buffer(id, 0..units);
                 }
-                self.work_on_write(id, 0..self.interface.requests[id].crossed);
             }
+            Operation::Write | Operation::WriteZeroes => self.work_on_write(id, 0..units),
             operation => self.receive_command(id, operation),
         }
     }
@@ -122,44 +111,26 @@ impl Device {
         match operation {
             Operation::Read | Operation::Write | Operation::WriteZeroes => {}
             Operation::Trim if self.queue_work(Work::Trim(id, self.interface.units_of(id))) => {}
-            Operation::Trim => self.trim(id),
+            Operation::Trim => self.trim_rest(id, 0),
             Operation::Flush if self.ftl.is_read_only() => self.flush_read_only(id),
-            Operation::Flush => self.receive_flush(id),
-        }
-    }
-
-    #[inline(always)]
-    fn receive_read(&mut self, id: RequestId) {
-        let pending = &mut self.interface.requests[id];
-        let units = 0..pending.units;
-        pending.remaining = units.end;
-        self.dispatch.note_host_read(self.now);
-        // The look-up searches the buffer again. A request of one unit needs no earlier search, unless firmware time
-        // passes in between. Larger requests are searched first: the units between hits are looked up together.
-        match self.buffer {
-            Some(_) if units.end > 1 || self.interface.cores.is_some() => {
-                if !self.queue_by_page(id, &units, Work::Search) {
-                    self.search_buffer(id, units);
+            Operation::Flush => {
+                if let Some(filling) = &mut self.dispatch.filling {
+                    filling.make_all_urgent();
                 }
+                let journalling = self.flush_journal(id);
+                if self.buffer.as_deref_mut().is_some_and(|buffer| buffer.flush(id)) {
+                    self.admit();
+                } else if journalling {
+                    self.part_done(id, self.now, TransactionId::NONE);
+                } else {
+                    self.done_at_once(id);
+                }
+                if self.tasks.any_new() {
+                    return self.tasks.push(Task::ReleaseUrgent);
+                }
+                self.release_urgent();
             }
-            _ => self.look_up_units(id, units),
         }
-    }
-
-    fn receive_flush(&mut self, id: RequestId) {
-        self.make_filling_urgent();
-        let journalling = self.flush_journal(id);
-        if !self.flush(id) {
-            if journalling {
-                self.part_done(id, self.now, TransactionId::NONE);
-            } else {
-                self.done_at_once(id);
-            }
-        }
-        if self.tasks.any_new() {
-            return self.tasks.push(Task::ReleaseUrgent);
-        }
-        self.release_urgent();
     }
 
     /// Starts the firmware work on units of a write that have arrived.
@@ -172,7 +143,7 @@ impl Device {
 
     /// Ends a request that has no data to wait for.
     pub(super) fn done_at_once(&mut self, id: RequestId) {
-        self.interface.requests[id].start = self.now;
+        self.interface.serve(id, self.now);
         self.part_done(id, self.now, TransactionId::NONE);
     }
 
@@ -190,7 +161,7 @@ impl Device {
         // If planes are read together, no read starts before the others of the request are queued.
         let holds = self.dispatch.merges() && units.len() > 1 && self.tasks.hold_unless_held();
         self.read_rest(Reading { request, next: units.start, end: units.end, open: TransactionId::NONE });
-        self.release_behind(holds);
+        self.dispatch.release_behind(&mut self.tasks, holds);
     }
 
     /// Reads the remaining units of a request. Runs the tasks of each unit before the next one.
@@ -198,8 +169,11 @@ impl Device {
     pub(super) fn read_rest(&mut self, mut reading: Reading) {
         while reading.next < reading.end {
             let part = self.interface.part_of(reading.request, reading.next);
-            if self.buffer.is_none() || !self.read_buffer(reading.request, part) {
-                reading.open = self.look_up(reading.request, part, reading.open);
+            let is_buffered = self.buffer.is_some() && self.read_buffer(reading.request, part);
+            if !is_buffered && call::look_up(self, part.lpn, LookUp::Read) {
+                reading.open = self.read_unit(reading.request, part, reading.open, TransactionId::NONE);
+            } else if !is_buffered {
+                self.wait_to_read(reading.request, part);
             }
             reading.next += 1;
             if self.tasks.any_new() {
@@ -211,15 +185,13 @@ impl Device {
         }
     }
 
-    /// Reads a unit, or waits for its map entry if the controller does not have it. `open` is as for
-    /// [`Device::read_unit`].
-    #[inline(always)]
-    fn look_up(&mut self, id: RequestId, part: Part, open: TransactionId) -> TransactionId {
-        if call::look_up(self, part.lpn, LookUp::Read) {
-            return self.read_unit(id, part, open, TransactionId::NONE);
-        }
-        self.wait_to_read(id, part);
-        open
+    /// Parks a part of a read until its map entry arrives.
+    #[inline(never)]
+    fn wait_to_read(&mut self, id: RequestId, part: Part) {
+        let wait = Transaction::waiting(Kind::Translate, id, part.lpn, [part.first, part.end, part.offset]);
+        let wait = self.transactions.insert(wait);
+        self.observe(move |observers, view| observers.read_began(view, wait, part, Ppn(0), TransactionId::NONE));
+        call::look_up(self, part.lpn, LookUp::Await(wait));
     }
 
     /// Reads a unit from its current location. `from` is the transaction whose latency breakdown the read continues, or
@@ -236,7 +208,8 @@ impl Device {
         match self.ftl.map.get(part.lpn) {
             Location::Unmapped => {
                 self.ftl.counters.unmapped_reads += 1;
-                self.answer_at_once(id, part, from);
+                self.interface.serve(id, self.now);
+                self.reply(id, part.sectors(), from);
                 open
             }
             Location::Slot(slot) => {
@@ -245,14 +218,6 @@ impl Device {
             }
             Location::Flash(ppn) => self.read_flash(id, ppn, part, open, from),
         }
-    }
-
-    /// Completes a part of a read without flash access.
-    #[inline(never)]
-    fn answer_at_once(&mut self, id: RequestId, part: Part, from: TransactionId) {
-        let pending = &mut self.interface.requests[id];
-        pending.start = pending.start.min(self.now);
-        self.reply(id, part.end - part.first, from);
     }
 
     /// Reads a unit whose newest write is outstanding.
@@ -265,14 +230,15 @@ impl Device {
             if write.returns_lost(part.first, part.end) {
                 self.interface.set_status(id, Status::Uncorrectable);
             }
-            self.observe_slot_read(id, slot, part);
-            return self.answer_at_once(id, part, from);
+            self.observe(move |observers, view| observers.slot_read(view, id, slot, part));
+            self.interface.serve(id, self.now);
+            return self.reply(id, part.sectors(), from);
         }
         let mut read = Transaction::waiting(Kind::SlotRead, id, part.lpn, [part.first, part.end, part.offset]);
         read.next = write.readers;
         let read = self.transactions.insert(read);
         self.transactions[slot].readers = read;
-        self.observe_read(read, part, Ppn(0), from);
+        self.observe(move |observers, view| observers.read_began(view, read, part, Ppn(0), from));
     }
 
     /// Reads a unit from flash. Consecutive units in one page share a read: `open` is the read that may take more
@@ -294,26 +260,20 @@ impl Device {
                 read.units += 1;
                 read.end += (part.end - part.first) as u16;
                 self.interface.requests[id].remaining -= 1;
-                self.observe_read_joined(open, part, ppn);
-                self.note_read_unit(open, ppn, false);
+                self.observe(move |observers, view| observers.read_joined(view, open, part, ppn));
+                if let Some(buffer) = &mut self.buffer {
+                    buffer.note_read(open, ppn, &shape, false);
+                }
                 return open;
             }
-            self.enqueue(open);
+            dispatch::enqueue(self, open);
         }
-        let block = self.ftl.blocks.depend(ppn);
-        let mut read = Transaction::new(Kind::HostRead, Class::HostRead).of_request(id);
-        read.plane = self.ftl.blocks.plane_of(block);
-        read.ppn = ppn;
-        read.lpn = part.lpn;
-        read.dependency = block;
-        read.end = (part.end - part.first) as u16;
-        if shape.pages_per_unit > 1 {
-            let per_page = shape.sectors_per_unit / shape.pages_per_unit;
-            read.units = (part.end.div_ceil(per_page) - part.first / per_page) as u16;
-        }
+        let read = self.ftl.host_read(part.lpn, ppn, part.first, part.end).of_request(id);
         let read = self.transactions.insert(read);
-        self.observe_flash_read(read, part, ppn, from);
-        self.note_read_unit(read, ppn, true);
+        self.observe(move |observers, view| observers.flash_read_began(view, read, part, ppn, from));
+        if let Some(buffer) = &mut self.buffer {
+            buffer.note_read(read, ppn, &shape, true);
+        }
         read
     }
 
@@ -321,7 +281,7 @@ impl Device {
     /// action, because the rest may run as a task.
     #[inline]
     pub(super) fn admit(&mut self) {
-        if self.interface.unadmitted.is_empty() && self.buffer_is_at_rest() {
+        if self.interface.unadmitted.is_empty() && self.buffer.as_deref().is_none_or(Buffer::is_at_rest) {
             return;
         }
         if self.tasks.any_new() {
@@ -333,9 +293,9 @@ impl Device {
     /// Admits waiting writes, then writes back from the buffer.
     #[inline(always)]
     pub(super) fn admit_now(&mut self) {
-        let holds = self.writes_go_together() && self.tasks.hold_unless_held();
+        let holds = self.dispatch.gathers_writes() && self.tasks.hold_unless_held();
         self.admit_rest(None);
-        self.release_behind(holds);
+        self.dispatch.release_behind(&mut self.tasks, holds);
     }
 
     /// Continues to admit writes. Runs the tasks of each step before the next one. `before` is the room in the buffer
@@ -345,10 +305,10 @@ impl Device {
         loop {
             match before {
                 None if self.admit_next() => {}
-                None => before = Some(self.room_in_buffer()),
+                None => before = Some(self.buffer().map_or(0, Buffer::room)),
                 Some(_) if self.write_out_next() => {}
                 // Waiting units can be admitted only if the write-back has made room.
-                Some(room) if self.room_in_buffer() > room => before = None,
+                Some(room) if self.buffer().map_or(0, Buffer::room) > room => before = None,
                 Some(_) => break,
             }
             if self.tasks.any_new() {
@@ -361,58 +321,38 @@ impl Device {
         }
     }
 
-    /// Returns `true` if a write must not start before the writes that arrive with it are queued. They may fill its
-    /// program or share its command. With dynamic allocation, the write must not occupy a LUN that another one has to
-    /// read first.
-    pub(super) fn writes_go_together(&self) -> bool {
-        self.ftl.shape().units_per_program > 1 || self.dispatch.merges() || self.dispatch.has_pools()
-    }
-
-    /// Releases the LUNs if this handler `holds` them back, after all tasks that it has pushed.
-    #[inline]
-    pub(super) fn release_behind(&mut self, holds: bool) {
-        if !holds {
-            return;
-        }
-        if self.tasks.any_new() {
-            self.tasks.push(Task::Release);
-        } else {
-            self.dispatch.release_held(&mut self.tasks);
-        }
-    }
-
     /// Admits the next unit of the first waiting request. Returns `false` if the unit has to wait.
     fn admit_next(&mut self) -> bool {
-        let Some(&id) = self.interface.unadmitted.front() else { return false };
-        let back = self.writes_back();
-        let pending = &self.interface.requests[id];
-        if pending.admitted < pending.arrived {
-            let part = self.interface.part_of(id, pending.admitted);
+        let Some((id, part)) = self.interface.first_unadmitted() else { return false };
+        if let Some(part) = part {
+            let back = self.buffer().is_some_and(Buffer::writes_back);
+            let (request, sectors) = (&self.interface.requests[id].request, self.ftl.shape().sectors_per_unit);
             if self.ftl.is_read_only() {
                 self.refuse_unit(id, back);
-            } else if self.has_place(&pending.request, part) && self.passes_throttle(id) {
+            } else if has_place(self.buffer(), self.slots_free, request, part, sectors) {
+                match self.interface.pass_throttle(id, &self.ftl, self.now) {
+                    Passage::Free => {}
+                    Passage::Delayed(time) => {
+                        self.observe(move |observers, view| observers.throttled(view, id, time));
+                    }
+                    Passage::Until(at) => {
+                        Timer::Throttle.set(&mut self.array, at);
+                        return false;
+                    }
+                    Passage::Waits => return false,
+                }
                 self.admit_unit(id, part, back);
             } else {
                 return false;
             }
         }
-        let pending = &mut self.interface.requests[id];
-        let is_zeroed = pending.request.operation == Operation::WriteZeroes;
-        // The tasks of the last unit run before the request ends.
-        if self.tasks.any_new() && (is_zeroed || pending.remaining == 1) {
-            return true;
+        match self.interface.next_admission(id, self.tasks.any_new(), self.now) {
+            Admission::Next => return true,
+            Admission::Waits => return false,
+            Admission::Whole(true) => self.wait_for_trim_records(id),
+            Admission::Whole(false) => {}
         }
-        if is_zeroed && pending.admitted == pending.arrived {
-            pending.start = pending.start.min(self.now);
-        }
-        if pending.admitted < pending.units {
-            return pending.admitted < pending.arrived;
-        }
-        if is_zeroed {
-            self.wait_for_trim_records(id);
-        }
-        self.interface.unadmitted.pop_front();
-        self.mark_admission();
+        self.interface.end_admission();
         self.part_done(id, self.now, TransactionId::NONE);
         true
     }
@@ -420,119 +360,50 @@ impl Device {
     /// Admits a unit of a write that has room: to the buffer if it takes writes `back`, otherwise to a write slot.
     #[inline(always)]
     fn admit_unit(&mut self, id: RequestId, part: Part, back: bool) {
-        let pending = &mut self.interface.requests[id];
-        pending.admitted += 1;
-        let request = pending.request;
+        let request = self.interface.admit(id);
         if let (true, Some(buffer)) = (back, &mut self.buffer) {
             buffer.end_wait();
         }
-        if part.first == part.end {
-            self.admit_rewrite(id, &request, part, back);
-        } else if request.operation == Operation::WriteZeroes && self.is_whole(part) {
-            self.observe_request(id, TimePart::Buffer);
+        let is_rewrite = part.sectors() == 0;
+        let is_unmapped = is_rewrite && self.ftl.map.get(part.lpn) == Location::Unmapped;
+        let is_zeroed = request.operation == Operation::WriteZeroes && self.interface.covers_unit(part);
+        if back || is_unmapped || is_zeroed {
+            self.observe(move |observers, view| observers.spent_by_request(view, id, TimePart::Buffer));
+        }
+        if is_unmapped {
+            // There is nothing to rewrite.
+        } else if is_zeroed {
             self.deallocate(part.lpn);
         } else if back {
-            self.observe_request(id, TimePart::Buffer);
             self.write_back(id, &request, part);
         } else {
             self.accept_write(id, &request, part);
         }
     }
 
-    /// Admits a unit that a write rewrites because it shares a logical page with units that the host writes.
-    #[cold]
-    fn admit_rewrite(&mut self, id: RequestId, request: &Request, part: Part, back: bool) {
-        if self.ftl.map.get(part.lpn) == Location::Unmapped {
-            self.observe_request(id, TimePart::Buffer); // There is nothing to rewrite.
-        } else if back {
-            self.observe_request(id, TimePart::Buffer);
-            self.write_back(id, request, part);
-        } else {
-            let (mut write, before, _) = self.take_slot(id, request, part);
-            self.ftl.counters.units_rewritten += 1;
-            write.temperature = self.ftl.class_of(part.lpn.0);
-            self.start_on_write(write, part.lpn, before, Origin::Host(part));
-        }
-    }
-
-    /// Accepts a unit of a write into a write slot. Later reads see the new data.
+    /// Accepts a unit of a write into a write slot, or a unit that a write rewrites. Later reads see the new data.
     #[inline(always)]
     fn accept_write(&mut self, id: RequestId, request: &Request, part: Part) {
-        let (mut write, before, update) = self.take_slot(id, request, part);
-        self.ftl.note_update(update);
-        self.ftl.counters.host_units += 1;
-        self.ftl.counters.host_bytes += u64::from(part.end - part.first) * 512;
         let Request { sectors, stream, placement, .. } = *request;
         let written = Written { sectors, stream, placement, ..Written::default() };
-        write.temperature = self.ftl.classify(part.lpn, before, written);
-        self.write_through(part, write.version);
-        self.start_on_write(write, part.lpn, before, Origin::Host(part));
-    }
-
-    /// Takes a write slot for a unit of a write. Returns the write, without its temperature, and the unit's location
-    /// and coverage before it.
-    #[inline(always)]
-    fn take_slot(&mut self, id: RequestId, request: &Request, part: Part) -> (Transaction, Location, Update) {
+        let (mut write, before) = self.ftl.host_write(part.lpn, part.first, part.end, written);
+        write.version = version_of(request);
+        if let Some(buffer) = self.buffer.as_mut().filter(|_| part.sectors() > 0) {
+            buffer.copy_write(part, write.version, self.now);
+        }
         self.slots_free -= 1;
         self.interface.requests[id].remaining += 1;
-        let before = self.ftl.map.get(part.lpn);
-        let mapped = before != Location::Unmapped;
-        let update = self.ftl.partial.write(part.lpn.0, mapped, part.first, part.end);
-        let mut write = Transaction::new(Kind::Write, Class::HostProgram).of_request(id);
-        (write.first, write.end) = (part.first as u16, part.end as u16);
-        write.version = if request.operation == Operation::WriteZeroes { BLANK } else { request.tag as u32 };
-        self.note_kept(&mut write, part.lpn.0, part.end - part.first, update);
-        (write, before, update)
-    }
-
-    /// Records how many sectors of its unit a partial write keeps: those ever written, minus its `own`.
-    #[inline]
-    fn note_kept(&self, write: &mut Transaction, lpn: u32, own: u32, update: Update) {
-        write.complete = update != Update::Uncovered;
-        if !write.complete {
-            write.units = (self.ftl.partial.written(lpn) - own) as u16;
-        }
-    }
-
-    /// Accepts a unit that the buffer writes back into a write slot.
-    pub(super) fn write_unit_of_buffer(&mut self, pick: Pick, before: Location) {
-        let mut write = Transaction::new(Kind::Write, Class::HostProgram).of_request(pick.owner);
-        if let (Some(buffer), true) = (self.buffer.as_deref(), pick.entry != Pick::PADDING) {
-            let mapped = before != Location::Unmapped;
-            let own = buffer.sectors_of(pick.entry);
-            let update = self.ftl.partial.write_set(pick.lpn, mapped, own);
-            self.ftl.note_update(update);
-            let own = buffer.sectors_in(&pick);
-            self.note_kept(&mut write, pick.lpn, own, update);
-            let [stream, placement] = buffer.hints_of(pick.entry);
-            let written = Written { sectors: own, stream, placement, ..Written::default() };
-            write.temperature = self.ftl.classify(Lpn(pick.lpn), before, written);
-        } else {
-            write.temperature = self.ftl.class_of(pick.lpn);
-            if self.ftl.shape().units_per_logical_page > 1 {
-                self.ftl.counters.units_rewritten += 1;
-                write.units = self.ftl.partial.written(pick.lpn) as u16;
-            }
-        }
-        self.start_on_write(write, Lpn(pick.lpn), before, Origin::Buffer(pick));
+        self.start_on_write(write.of_request(id), before, Origin::Host(part));
     }
 
     /// Points the map at the slot of a write, and starts what the write needs before it can be queued.
     #[inline(always)]
-    fn start_on_write(&mut self, mut write: Transaction, lpn: Lpn, before: Location, origin: Origin) {
-        self.ftl.blocks.clock += 1;
-        write.lpn = lpn;
-        match before {
-            Location::Unmapped => {}
-            Location::Flash(ppn) => {
-                write.source = ppn;
-                self.ftl.blocks.prefetch(ppn);
-                self.ftl.blocks.prefetch_candidate(ppn);
-            }
-            Location::Slot(older) => write.older = older,
-        }
+    pub(super) fn start_on_write(&mut self, mut write: Transaction, before: Location, origin: Origin) {
+        let lpn = write.lpn;
+        self.ftl.accept(&mut write, before);
         let id = self.transactions.insert(write);
-        self.observe_accepted(id, before, origin);
+        let sequence = if let Origin::Host(_) = origin { self.sequence_for_log() } else { 0 };
+        self.observe(move |observers, view| observers.accepted(view, id, before, origin, sequence));
         self.ftl.map.set_slot(lpn, id);
         // The write may start before this function returns, and its data leave the memory at that time.
         if let (Origin::Buffer(pick), Some(buffer)) = (origin, &mut self.buffer) {
@@ -554,7 +425,7 @@ impl Device {
             _ => {
                 // The remaining time until now was spent on leaving the buffer.
                 if let Origin::Buffer(_) = origin {
-                    self.observe_spent(id, TimePart::Order);
+                    self.observe(move |observers, view| observers.spent(view, id, TimePart::Order));
                 }
                 self.queue_write(id);
             }
@@ -569,13 +440,7 @@ impl Device {
                 return self.queue_write(write); // It reads the page itself.
             }
         }
-        let block = self.ftl.blocks.depend(ppn);
-        let mut read = Transaction::new(Kind::RmwRead, Class::RmwRead).of_write(write);
-        read.plane = self.ftl.blocks.plane_of(block);
-        read.ppn = ppn;
-        read.dependency = block;
-        read.units = self.ftl.shape().pages_per_unit as u16;
-        read.end = self.transactions[write].units;
+        let read = self.ftl.rmw_read(write, &self.transactions[write], ppn);
         self.dispatch(read);
     }
 
@@ -601,29 +466,74 @@ impl Device {
         };
         self.transactions[id].plane = plane;
         if self.dispatch.has_parked(plane) || !self.ftl.blocks.takes_host_write(plane) {
-            self.show_enqueued(id);
+            self.dispatch.note_queued(&mut self.array, id, self.now);
             self.dispatch.park_new(&mut self.transactions, plane, id);
-            self.observe_stalled(id);
+            self.observe(move |observers, view| observers.stalled(view, id));
             return self.clean(plane);
         }
         dispatch::enqueue_last(self, id);
     }
 
-    /// Deallocates the units of a trim request.
-    pub(super) fn trim(&mut self, id: RequestId) {
-        if self.ftl.is_read_only() {
-            self.interface.requests[id].status = Status::ReadOnly;
-            return self.done_at_once(id);
+    /// Resumes operations whose map entries have arrived. Runs the tasks of each one before the next. `open` is a flash
+    /// read that is not queued yet and may take more units, or `NONE`.
+    pub(super) fn translate_rest(&mut self, mut arrived: Fifo, mut open: TransactionId) {
+        while !arrived.is_empty() {
+            let node = arrived.pop(&mut self.transactions);
+            let lpn = self.transactions[node].lpn;
+            call::look_up(self, lpn, LookUp::Arrived);
+            self.observe(move |observers, view| observers.spent(view, node, TimePart::MapFetch));
+            if self.transactions[node].kind == Kind::Write {
+                self.place_write(node);
+            } else {
+                let wait = self.transactions.remove(node);
+                let owner = wait.request();
+                let (first, end, offset) = (u32::from(wait.first), u32::from(wait.end), wait.offset());
+                let part = Part { lpn: wait.lpn, first, end, offset };
+                if open.is_some() && self.transactions[open].request() != owner {
+                    dispatch::enqueue(self, open);
+                    open = TransactionId::NONE;
+                }
+                // Data that the buffer has accepted in the meantime are newer.
+                self.observe(move |observers, view| observers.buffer_read(view, owner, part));
+                open = self.read_unit(owner, part, open, node);
+            }
+            if self.tasks.any_new() {
+                return self.tasks.push(Task::Translate(arrived, open));
+            }
         }
-        self.trim_rest(id, 0);
+        if open.is_some() {
+            dispatch::enqueue(self, open);
+        }
+    }
+
+    /// Continues a write whose map entry is known. A partial write first reads the data that it keeps.
+    fn place_write(&mut self, id: TransactionId) {
+        let write = self.transactions[id];
+        if write.complete {
+            self.observe(move |observers, view| observers.spent(view, id, TimePart::Order));
+            return self.queue_write(id);
+        }
+        match write.source.get() {
+            Some(ppn) => self.read_for(id, ppn),
+            // The unit was trimmed in the meantime: there is nothing to keep.
+            None => {
+                self.observe(move |observers, view| observers.completed(view, id, TransactionId::NONE));
+                self.contents_complete(id);
+                self.queue_write(id);
+            }
+        }
     }
 
     /// Deallocates the units of a trim request from `index` on. Runs the tasks of each unit before the next one.
     pub(super) fn trim_rest(&mut self, id: RequestId, mut index: u32) {
+        if index == 0 && self.ftl.is_read_only() {
+            self.interface.requests[id].status = Status::ReadOnly;
+            return self.done_at_once(id);
+        }
         while index < self.interface.units_of(id) {
             let part = self.interface.part_of(id, index);
             // A partly covered unit keeps its data, as NVMe allows.
-            if self.is_whole(part) {
+            if self.interface.covers_unit(part) {
                 self.deallocate(part.lpn);
             }
             index += 1;
@@ -637,63 +547,48 @@ impl Device {
         self.admit();
     }
 
-    /// Returns `true` if a part of a request covers its whole unit.
-    pub(super) fn is_whole(&self, part: Part) -> bool {
-        part.end - part.first == self.ftl.shape().sectors_per_unit
-    }
-
     /// Makes a request with FUA that deallocated units wait for the journal records of the trims, as a flush would.
     fn wait_for_trim_records(&mut self, id: RequestId) {
-        if self.must_reach_flash(&self.interface.requests[id].request)
-            && (0..self.interface.units_of(id)).any(|index| self.is_whole(self.interface.part_of(id, index)))
+        if must_reach_flash(self.buffer(), &self.interface.requests[id].request)
+            && (0..self.interface.units_of(id))
+                .any(|index| self.interface.covers_unit(self.interface.part_of(id, index)))
         {
             self.flush_journal(id);
         }
     }
 
-    /// Deallocates a unit, including its data in the buffer and its outstanding writes.
+    /// Deallocates a unit, including its data in the buffer and its outstanding writes, and records the trim in the
+    /// journal.
     fn deallocate(&mut self, lpn: Lpn) {
-        let was_buffered = self.forget_buffered(lpn);
-        self.unmap(lpn);
-        if was_buffered {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.forget(lpn);
+        }
+        let has_journal = self.durability.as_ref().is_some_and(|durability| durability.journal.is_some());
+        let sequence = if has_journal { self.ftl.next_sequence() } else { self.sequence_for_log() };
+        self.observe(move |observers, _| observers.changed(FlashEvent::Trimmed { lpn, sequence }));
+        if let Some(Unmapped { valid, in_flight }) = self.ftl.unmap(lpn, &mut self.transactions) {
+            call::changed(self, lpn, Change::Entry);
+            if self.durability.is_some() {
+                // The block of a write in flight may be erased soon after its program has ended.
+                self.journal_trim(lpn, sequence, valid.or(in_flight));
+            }
+            if let Some(ppn) = valid {
+                self.ftl.blocks.invalidate(ppn);
+                self.ftl.counters.units_trimmed += 1;
+                call::changed(self, lpn, Change::Trimmed);
+                self.clean(self.ftl.blocks.plane_of(self.ftl.blocks.block_of(ppn)));
+            }
+        }
+        if self.buffer.is_some() {
             // These flushes waited only for the unit. They must find the journal record that they have to wait for
             // instead.
             self.end_flushes();
         }
     }
+}
 
-    /// Removes a unit from the map, and records the trim in the journal.
-    fn unmap(&mut self, lpn: Lpn) {
-        let sequence = self.observe_trimmed(lpn);
-        let mut in_flight = None;
-        let invalid = match self.ftl.map.get(lpn) {
-            Location::Unmapped => return,
-            Location::Flash(ppn) => Some(ppn),
-            Location::Slot(newest) => {
-                let mut id = newest;
-                loop {
-                    let write = &mut self.transactions[id];
-                    write.trimmed = true;
-                    if write.older.is_none() {
-                        in_flight = write.ppn.get().filter(|_| write.dependency.is_some());
-                        break std::mem::replace(&mut write.source, Ppn::NONE).get();
-                    }
-                    id = write.older;
-                }
-            }
-        };
-        self.ftl.map.unmap(lpn);
-        call::changed(self, lpn, Change::Entry);
-        self.ftl.partial.forget(lpn.0);
-        if self.durability.is_some() {
-            // The block of a write in flight may be erased soon after its program has ended.
-            self.journal_trim(lpn, sequence, invalid.or(in_flight));
-        }
-        if let Some(ppn) = invalid {
-            self.ftl.blocks.invalidate(ppn);
-            self.ftl.counters.units_trimmed += 1;
-            call::changed(self, lpn, Change::Trimmed);
-            self.clean(self.ftl.blocks.plane_of(self.ftl.blocks.block_of(ppn)));
-        }
-    }
+/// Returns the version of the sectors that a request writes, for verification.
+#[inline]
+fn version_of(request: &Request) -> u32 {
+    if request.operation == Operation::WriteZeroes { BLANK } else { request.tag as u32 }
 }

@@ -1,19 +1,24 @@
-//! Requests and the write buffer: reads that hit, writes that enter, and write-back to flash.
+//! Requests and the write buffer: reads that hit, writes that enter, write-back to flash, and program units that wait
+//! for more writes. `cache/` decides which units leave the buffer, and `dispatch/filling.rs` when a program unit is
+//! complete.
 
 use std::ops::Range;
 
 use super::Device;
 use super::timers::Timer;
 use crate::cache::dram::Then;
-use crate::cache::{Buffer, Found, Pick};
+use crate::cache::traffic::must_reach_flash;
+use crate::cache::write_out::Outside;
+use crate::cache::{Buffer, Found};
+use crate::dispatch::{Filling, Staged};
 use crate::host::cores::Work;
 use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
 use crate::nand::media::BLANK;
-use crate::sim::id::{Lpn, Ppn, RequestId, TransactionId};
-use crate::sim::request::{Operation, Request, SECTOR};
-use crate::sim::time::Time;
-use crate::work::{Task, Transaction};
+use crate::observe::Origin;
+use crate::sim::id::{Lpn, RequestId, TransactionId};
+use crate::sim::request::{Operation, Request};
+use crate::work::Task;
 
 impl Device {
     /// Returns the buffer for inspection, if the device has one.
@@ -30,10 +35,13 @@ impl Device {
         }
     }
 
-    /// Returns `true` if writes complete when they are in the buffer.
+    /// Returns the buffer, if there is one, with what its choice of units depends on.
     #[inline]
-    pub(super) fn writes_back(&self) -> bool {
-        self.buffer.as_deref().is_some_and(Buffer::writes_back)
+    fn buffer_with(&mut self) -> Option<(&mut Buffer, Outside<'_>)> {
+        let is_dynamic = self.dispatch.has_pools();
+        let filling = self.dispatch.filling.as_deref_mut();
+        let outside = Outside { filling, slots: &mut self.slots_free, ftl: &self.ftl, is_dynamic };
+        Some((self.buffer.as_deref_mut()?, outside))
     }
 
     // Reads.
@@ -43,11 +51,8 @@ impl Device {
         let mut missed = units.start..units.start;
         for index in units.clone() {
             let part = self.interface.part_of(id, index);
-            let whole = match self.buffer.as_deref().map(|buffer| buffer.find(part.lpn, part.first, part.end)) {
-                Some(Found::Whole(entry)) => Some(entry),
-                _ => None,
-            };
-            let Some(entry) = whole else {
+            let found = self.buffer.as_deref().map(|buffer| buffer.find(part.lpn, part.first, part.end));
+            let Some(Found::Whole(entry)) = found else {
                 missed.end = index + 1;
                 continue;
             };
@@ -70,45 +75,22 @@ impl Device {
 
     /// Serves a part of a read from the buffer.
     fn answer_from_buffer(&mut self, id: RequestId, part: Part) {
-        self.observe_buffer_read(id, part);
-        let sectors = part.end - part.first;
-        let pending = &mut self.interface.requests[id];
-        pending.start = pending.start.min(self.now);
-        self.access_memory(sectors, Then { request: id, reply: sectors });
+        self.observe(move |observers, view| observers.buffer_read(view, id, part));
+        self.interface.serve(id, self.now);
+        self.access_memory(part.sectors(), Then { request: id, reply: part.sectors() });
     }
 
     /// Serves a unit of a read if the buffer holds all requested sectors. Counts the hit, partial hit or miss.
     #[inline]
     pub(super) fn read_buffer(&mut self, id: RequestId, part: Part) -> bool {
         let Some(buffer) = &mut self.buffer else { return false };
-        match buffer.read(part) {
-            Found::Whole(_) => {
-                self.answer_from_buffer(id, part);
-                true
-            }
-            Found::Partly(_) => {
-                self.observe_buffer_read(id, part);
-                false
-            }
-            Found::Nothing => false,
+        let found = buffer.read(part);
+        match found {
+            Found::Whole(_) => self.answer_from_buffer(id, part),
+            Found::Partly(_) => self.observe(move |observers, view| observers.buffer_read(view, id, part)),
+            Found::Nothing => {}
         }
-    }
-
-    /// Records that a read from flash includes a unit, so that the buffer may keep it later.
-    #[inline]
-    pub(super) fn note_read_unit(&mut self, read: TransactionId, ppn: Ppn, is_first: bool) {
-        if let Some(buffer) = &mut self.buffer {
-            buffer.note_read(read, self.ftl.shape().units_per_page.divide_with_rest(ppn.0).1, is_first);
-        }
-    }
-
-    /// Stores the data of a read from flash in the buffer, if the buffer keeps reads.
-    pub(super) fn fill_buffer(&mut self, id: TransactionId) {
-        if let Some(buffer) = self.buffer.as_deref_mut().filter(|buffer| buffer.keeps_reads()) {
-            let read = &self.transactions[id];
-            buffer.keep_read(id, read, &self.interface.requests[read.request()].request, &self.ftl, self.now);
-            self.admit();
-        }
+        matches!(found, Found::Whole(_))
     }
 
     // Writes.
@@ -116,134 +98,49 @@ impl Device {
     /// Queues `units` units of a write for admission, after the firmware has processed them.
     #[inline(always)]
     pub(super) fn queue_for_admission(&mut self, id: RequestId, units: u32) {
-        let pending = &mut self.interface.requests[id];
-        pending.arrived += units;
-        if pending.arrived == units {
-            self.interface.unadmitted.push_back(id);
-            self.mark_arrival();
-        }
+        self.interface.queue_for_admission(id, units, self.now);
         if let Some(buffer) = &mut self.buffer {
             buffer.wait_for_room(units);
         }
         self.admit();
     }
 
-    /// Returns `true` if the next unit of a write can be admitted now.
-    pub(super) fn has_place(&self, request: &Request, part: Part) -> bool {
-        match self.buffer.as_deref() {
-            Some(buffer) if buffer.writes_back() => {
-                let nothing = request.operation == Operation::WriteZeroes && self.is_whole(part);
-                nothing || (buffer.has_room(part.lpn) && (self.slots_free > 0 || !self.must_reach_flash(request)))
-            }
-            _ => self.slots_free > 0,
-        }
-    }
-
-    /// Returns `true` if a request completes only when its data are in flash.
-    pub(super) fn must_reach_flash(&self, request: &Request) -> bool {
-        request.fua && self.buffer.as_deref().is_none_or(|buffer| !buffer.is_protected())
-    }
-
     /// Stores a unit of a write in the buffer, which ends this part of the request unless the unit must be in flash.
     pub(super) fn write_back(&mut self, id: RequestId, request: &Request, part: Part) {
         let version = if request.operation == Operation::WriteZeroes { BLANK } else { request.tag as u32 };
-        let sectors = part.end - part.first;
-        self.ftl.counters.host_units += 1;
-        self.ftl.counters.host_bytes += u64::from(sectors) * SECTOR;
-        let must_reach_flash = self.must_reach_flash(request);
-        let pending = &mut self.interface.requests[id];
-        pending.remaining += 1;
-        pending.start = pending.start.min(self.now);
-        self.observe_buffering(id, part);
-        let list = self.list_of(part.lpn);
-        let Some(buffer) = &mut self.buffer else { return };
-        let entry = buffer.accept(part, version, list);
+        self.ftl.note_host_unit(part.sectors());
+        self.interface.add_part(id, self.now);
+        let sequence = self.sequence_for_log();
+        self.observe(move |observers, view| observers.buffering(view, id, part, sequence));
+        let Some((buffer, outside)) = self.buffer_with() else { return };
+        let entry = buffer.accept(part, version, &outside);
         buffer.note_hints(entry, [request.stream, request.placement]);
-        self.observe_buffered(entry);
-        if !must_reach_flash {
-            return self.access_memory(sectors, Then { request: id, reply: 0 });
+        if let Some(log) = self.log_mut() {
+            log.note_in_buffer(entry);
         }
-        let Some(buffer) = &mut self.buffer else { return };
-        let pick = buffer.pick_for(entry, id, sectors, self.now);
-        self.pick_up(pick);
-        let more = self.complete_begun();
-        self.write_out_picked(1 + more);
-    }
-
-    /// Stores a copy of a write that goes to flash, if the device has a (write-through) buffer.
-    pub(super) fn write_through(&mut self, part: Part, version: u32) {
-        if let Some(buffer) = &mut self.buffer {
-            buffer.copy_write(part, version, self.now);
+        if !must_reach_flash(self.buffer.as_deref(), request) {
+            return self.access_memory(part.sectors(), Then { request: id, reply: 0 });
         }
+        let now = self.now;
+        let Some((buffer, mut outside)) = self.buffer_with() else { return };
+        let pick = buffer.pick_for(entry, id, part.sectors(), now);
+        buffer.pick_up(pick, &mut outside);
+        let units = 1 + buffer.complete_begun(&mut outside);
+        self.write_out_picked(units);
     }
 
-    /// Returns `true` if the buffer has nothing to write back, and need not make room.
-    #[inline]
-    pub(super) fn buffer_is_at_rest(&self) -> bool {
-        self.buffer.as_deref().is_none_or(Buffer::is_at_rest)
-    }
-
-    /// Returns the number of units that the buffer has room for.
-    #[inline]
-    pub(super) fn room_in_buffer(&self) -> u32 {
-        self.buffer().map_or(0, |buffer| buffer.room() as u32)
-    }
-
-    /// Evicts units if the buffer needs room, and selects the next unit to write back, with others that fill its
-    /// program. Returns `false` if there is nothing to write back or no free slot.
+    /// Evicts units if the buffer needs room, and writes back the next unit, with others that fill its program. Returns
+    /// `false` if there is nothing to write back, or no free slot.
     pub(super) fn write_out_next(&mut self) -> bool {
-        let Some(buffer) = &mut self.buffer else { return false };
-        buffer.make_room();
-        buffer.gather_pages();
-        if self.slots_free == 0 || self.ftl.is_read_only() {
-            return false;
+        let units = self.buffer_with().map_or(0, |(buffer, mut outside)| buffer.pick_units(&mut outside));
+        if units > 0 {
+            self.write_out_picked(units);
         }
-        let (list, has_out) = (buffer.next_list(), buffer.has_out());
-        if self.has_begun_other(list) {
-            match self.complete_begun() {
-                0 if self.has_begun_other(list) => return false,
-                0 => {}
-                units => {
-                    self.write_out_picked(units);
-                    return true;
-                }
-            }
-        }
-        if !has_out || !self.has_slots_for(list) {
-            return false;
-        }
-        let Some(buffer) = &mut self.buffer else { return false };
-        // The map entries of upcoming units are prefetched, as for requests of the host.
-        buffer.upcoming().inspect(|&lpn| self.ftl.map.prefetch(lpn));
-        let Some(pick) = buffer.pick_next() else { return false };
-        self.pick_up(pick);
-        let alone = pick.entry == Pick::PADDING || self.ftl.shape().units_per_program == 1;
-        let companions = if alone { 0 } else { self.pick_companions(Lpn(pick.lpn), list) };
-        if let (true, Some(buffer)) = (self.is_complete(list), &mut self.buffer) {
-            buffer.turn();
-        }
-        self.write_out_picked(1 + companions);
-        true
-    }
-
-    /// Picks the dirty units that would share a program with `lpn`, of `list`. Returns their number.
-    fn pick_companions(&mut self, lpn: Lpn, list: Option<u16>) -> u32 {
-        let mut count = 0;
-        for unit in Buffer::companions(lpn, self.ftl.shape(), self.dispatch.has_pools()) {
-            if self.slots_free == 0 || self.is_complete(list) {
-                return count;
-            }
-            let Some(buffer) = &mut self.buffer else { return count };
-            let Some(pick) = buffer.pick_companion(unit) else { continue };
-            buffer.counts.companions += 1;
-            self.pick_up(pick);
-            count += 1;
-        }
-        count
+        units > 0
     }
 
     /// Writes `units` of the picked units to flash after the firmware has processed them.
-    pub(super) fn write_out_picked(&mut self, units: u32) {
+    fn write_out_picked(&mut self, units: u32) {
         if !self.queue_work(Work::WriteOut(units)) {
             self.write_out(units);
         }
@@ -251,22 +148,31 @@ impl Device {
 
     /// Writes `units` of the picked units to flash.
     pub(super) fn write_out(&mut self, units: u32) {
-        let holds = self.writes_go_together() && self.tasks.hold_unless_held();
+        let holds = self.dispatch.gathers_writes() && self.tasks.hold_unless_held();
         self.write_out_rest(units);
-        self.release_behind(holds);
+        self.dispatch.release_behind(&mut self.tasks, holds);
     }
 
     /// Writes the remaining picked units to flash. Runs the tasks of each unit before the next one.
     pub(super) fn write_out_rest(&mut self, mut units: u32) {
         while units > 0
-            && let Some(pick) = self.next_picked()
+            && let Some((buffer, mut outside)) = self.buffer_with()
+            && let Some(pick) = buffer.next_picked(&mut outside)
         {
             units -= 1;
-            if !self.write_picked(pick) {
-                self.slots_free += 1;
-                self.end_pick(pick);
+            let before = outside.ftl.map.get(Lpn(pick.lpn));
+            if buffer.begin_write(&pick, before) {
+                let Some(buffer) = &self.buffer else { return };
+                let write = buffer.write_of(&pick, before, &mut self.ftl);
+                self.start_on_write(write, before, Origin::Buffer(pick));
+            } else {
+                *outside.slots += 1;
+                buffer.end_pick(&pick);
+                self.end_flushes();
                 if pick.owner.is_some() {
-                    self.observe_request(pick.owner, TimePart::Buffer);
+                    self.observe(move |observers, view| {
+                        observers.spent_by_request(view, pick.owner, TimePart::Buffer);
+                    });
                     self.flush_journal(pick.owner);
                     self.part_done(pick.owner, self.now, TransactionId::NONE);
                 }
@@ -278,88 +184,18 @@ impl Device {
         self.release_urgent();
     }
 
-    /// Creates the write of a picked unit. Returns `false` if there is nothing left to write.
-    fn write_picked(&mut self, pick: Pick) -> bool {
-        let before = self.ftl.map.get(Lpn(pick.lpn));
-        let is_left = self.buffer.as_mut().is_some_and(|buffer| buffer.begin_write(&pick, before));
-        if is_left {
-            self.write_unit_of_buffer(pick, before);
-        }
-        is_left
-    }
-
-    /// Starts the transfer of a write's data out of the buffer memory, when the write is bound. Does nothing if the
-    /// write is not the buffer's.
-    ///
-    /// Prefetches what the end of the write will touch, and what the start of the next write of the plane will touch.
-    /// Data that were loaded when these units were picked have left the processor's caches by now.
-    #[inline]
-    pub(super) fn fetch_from_memory(&mut self, id: TransactionId, lpn: Lpn) {
-        let Some(buffer) = &mut self.buffer else { return };
-        buffer.fetch(id, self.ftl.shape().sectors_per_unit, self.now);
-        self.ftl.map.prefetch(lpn);
-        buffer.prefetch_picked(id);
-        let plane = self.transactions[id].plane;
-        let next = self.dispatch.first_write(self.array.lun_of(plane), plane);
-        if next.is_some() {
-            buffer.prefetch_flight(next);
-            let Transaction { source, next, .. } = self.transactions[next];
-            if source.is_some() {
-                self.ftl.blocks.prefetch(source);
-            }
-            self.transactions.prefetch(next);
-        }
-    }
-
-    /// Ends a write in the buffer, if the write is the buffer's, and completes flushes that waited for it.
-    #[inline]
-    pub(super) fn finish_flight(&mut self, id: TransactionId) {
-        if let Some(buffer) = &mut self.buffer
-            && buffer.end_write_back(id)
-        {
-            self.end_flushes();
-        }
-    }
-
-    /// Ends the write-back of a picked unit that need not go to flash any more.
-    fn end_pick(&mut self, pick: Pick) {
-        if let Some(buffer) = &mut self.buffer {
-            buffer.end_pick(&pick);
-            self.end_flushes();
-        }
-    }
-
-    // Flushes, trims and time.
-
-    /// Makes a flush wait until all data in the buffer are in flash. Returns `false` if they already are.
-    pub(super) fn flush(&mut self, id: RequestId) -> bool {
-        let waits = self.buffer.as_mut().is_some_and(|buffer| buffer.flush(id));
-        if waits {
-            self.admit();
-        }
-        waits
-    }
-
     /// Completes the flushes that no longer wait for the buffer.
     pub(super) fn end_flushes(&mut self) {
         while let Some(id) = self.buffer.as_deref_mut().and_then(Buffer::take_waiter) {
-            let pending = &mut self.interface.requests[id];
-            pending.start = pending.start.min(self.now);
-            self.observe_request(id, TimePart::Buffer);
+            self.interface.serve(id, self.now);
+            self.observe(move |observers, view| observers.spent_by_request(view, id, TimePart::Buffer));
             // Units that were trimmed in the meantime need no program, but the records of their trims must be in flash.
             self.flush_journal(id);
             self.part_done(id, self.now, TransactionId::NONE);
         }
     }
 
-    /// Removes a deallocated unit from the buffer. Returns `true` if the device has a buffer. Does not complete flushes
-    /// that waited for the unit: the caller calls [`Device::end_flushes`] after the journal has recorded the trim.
-    #[inline]
-    pub(super) fn forget_buffered(&mut self, lpn: Lpn) -> bool {
-        let Some(buffer) = &mut self.buffer else { return false };
-        buffer.forget(lpn);
-        true
-    }
+    // Buffer memory.
 
     /// Queues a transfer of sectors over the port of the buffer memory, and runs `then` when it ends.
     fn access_memory(&mut self, sectors: u32, then: Then) {
@@ -368,24 +204,18 @@ impl Device {
             return self.crossed(then);
         }
         // The first access in the queue stays first, so a timer that is set remains valid.
-        if self.timer(Timer::Memory).is_none() {
-            self.arm_memory();
-        }
-    }
-
-    fn arm_memory(&mut self) {
-        if let Some(at) = self.buffer.as_deref().and_then(Buffer::next_access) {
-            self.set_timer(Timer::Memory, at);
+        if Timer::Memory.time(&mut self.array).is_none() {
+            Timer::Memory.set_if(&mut self.array, buffer.next_access());
         }
     }
 
     /// Handles the end of accesses to the buffer memory.
     pub(super) fn memory_event(&mut self) {
         while let Some(then) = self.buffer.as_deref_mut().and_then(|buffer| buffer.end_access(self.now)) {
-            self.observe_request(then.request, TimePart::Buffer);
+            self.observe(move |observers, view| observers.spent_by_request(view, then.request, TimePart::Buffer));
             self.crossed(then);
         }
-        self.arm_memory();
+        Timer::Memory.set_if(&mut self.array, self.buffer.as_deref().and_then(Buffer::next_access));
     }
 
     fn crossed(&mut self, then: Then) {
@@ -395,31 +225,85 @@ impl Device {
         }
     }
 
-    /// Arms the timers of idle time if the last outstanding request has completed: of garbage collection, and of the
-    /// buffer if there are dirty data.
-    #[inline]
-    pub(super) fn note_rest(&mut self) {
-        if self.jobs.uses_idle_time() {
-            self.arm_idle_time();
+    // Program units that are being filled. A write-back buffer hands over whole ones while it has enough dirty data. A
+    // partial one is programmed only for a flush, for FUA, or when its first write has waited for
+    // `controller.fill_timeout`. See docs/model/mapping.md.
+
+    /// Adds a write with complete data to its program unit. A full program unit is released, and so is an urgent one if
+    /// no more writes are coming.
+    pub(super) fn stage(&mut self, id: TransactionId) {
+        let write = &self.transactions[id];
+        let number = self.ftl.destination(write.lpn) * self.ftl.shape().classes + u32::from(write.temperature);
+        let (request, buffer) = (write.request(), self.buffer.as_deref());
+        // The write must not wait for the time-out.
+        let is_urgent = buffer.is_some_and(Buffer::is_flushing)
+            || (request.is_some() && must_reach_flash(buffer, &self.interface.requests[request].request));
+        let Some(filling) = &mut self.dispatch.filling else { return };
+        let staged = filling.add(&mut self.transactions, number, id, self.now);
+        if is_urgent && staged != Staged::Full {
+            filling.make_urgent(number);
         }
-        let Some(buffer) = &self.buffer else { return };
-        if let Some(idle) = buffer.idle()
-            && self.outstanding() == 0
-            && buffer.has_dirty()
-        {
-            self.set_timer(Timer::BufferIdle, self.now.later(idle));
+        match staged {
+            Staged::Full => return self.release_stage(number),
+            Staged::First => Timer::Fill.renew(&mut self.array, filling.next_due().map(|(at, _)| at)),
+            Staged::Waits => {}
+        }
+        if is_urgent {
+            self.release_urgent();
         }
     }
 
-    /// Handles the idle timer: writes back all dirty data if no request is outstanding.
-    pub(super) fn idle_event(&mut self) {
-        if self.outstanding() == 0 {
-            self.write_out_buffer();
+    /// Releases the urgent stages, unless the buffer is about to add more writes.
+    pub(super) fn release_urgent(&mut self) {
+        let Some(number) = self.dispatch.filling.as_deref().and_then(Filling::first_urgent) else { return };
+        if self.buffer_with().is_some_and(|(buffer, outside)| buffer.hands_over(&outside)) {
+            return;
         }
+        self.ftl.counters.units_cut_by_flush += 1;
+        self.release_stage(number);
+        self.tasks.push(Task::ReleaseUrgent);
     }
 
-    /// Returns the time for which the port of the buffer memory was busy until `at`.
-    pub fn memory_time(&self, at: Time) -> Time {
-        self.buffer.as_deref().map_or(Time::ZERO, |buffer| buffer.memory_time(at))
+    /// Queues the writes of a stage.
+    pub(super) fn release_stage(&mut self, number: u32) {
+        let Some(filling) = &mut self.dispatch.filling else { return };
+        let mut waiting = filling.take(number);
+        Timer::Fill.renew(&mut self.array, filling.next_due().map(|(at, _)| at));
+        // None starts before the others are queued.
+        let holds = self.tasks.hold_unless_held();
+        while !waiting.is_empty() {
+            let id = waiting.pop(&mut self.transactions);
+            self.observe(move |observers, view| observers.spent(view, id, TimePart::Fill));
+            self.enqueue_write(id);
+        }
+        self.dispatch.release_behind(&mut self.tasks, holds);
+    }
+
+    /// Handles the time-out of the oldest stages: the buffer completes them, or they are released partly filled.
+    pub(super) fn fill_event(&mut self) {
+        while let Some((at, number)) = self.dispatch.filling.as_deref_mut().and_then(Filling::next_due) {
+            if at > self.now {
+                break;
+            }
+            let with = self.buffer_with();
+            let picked = with.map_or(0, |(buffer, mut outside)| buffer.pick_missing(number as u16, &mut outside));
+            let Some(filling) = &mut self.dispatch.filling else { return };
+            if filling.stays_partial(number) {
+                self.ftl.counters.units_cut_by_timeout += 1;
+                self.release_stage(number);
+            } else {
+                // The firmware takes time before it writes these units.
+                filling.postpone(self.now);
+                if picked > 0 {
+                    self.write_out_picked(picked);
+                }
+            }
+            // The tasks of one stage run before the next stage.
+            if self.tasks.any_new() {
+                return self.tasks.push(Task::Fill);
+            }
+        }
+        let due = self.dispatch.filling.as_deref_mut().and_then(Filling::next_due);
+        Timer::Fill.renew(&mut self.array, due.map(|(at, _)| at));
     }
 }

@@ -2,7 +2,10 @@
 //! that depends on it, and recover after a power cut. `durability/` decides. See docs/model/durability.md.
 
 use super::{Device, Mutant, Options};
+use crate::cache::Buffer;
+use crate::cache::write_out::list_of;
 use crate::config::{DeviceConfig, MapMemory};
+use crate::dispatch;
 use crate::durability::flash::{FlashEvent, FlashImage, Keep, Outbox, Place};
 use crate::durability::log::FlashLog;
 use crate::durability::memory::MemoryFlash;
@@ -113,9 +116,10 @@ impl Device {
         if device.ftl.faults.is_some() {
             (0..device.ftl.shape().planes).for_each(|plane| device.check_spare(PlaneId(plane)));
         }
-        if device.writes_back() {
-            let writes = writes.into_iter().map(|(lpn, sequence)| (Lpn(lpn), sequence, device.list_of(Lpn(lpn))));
-            let (writes, ftl) = (writes.collect(), &device.ftl);
+        if device.buffer().is_some_and(Buffer::writes_back) {
+            let (filling, ftl) = (device.dispatch.filling.as_deref(), &device.ftl);
+            let list = |lpn| list_of(filling, ftl, lpn);
+            let writes = writes.into_iter().map(|(lpn, sequence)| (Lpn(lpn), sequence, list(Lpn(lpn)))).collect();
             let buffer = device.buffer.as_deref_mut();
             buffer
                 .map_or(Ok(()), |buffer| restore_buffer(buffer, ftl, (&mut log, &mut *flash), writes, &mut report))?;
@@ -198,7 +202,7 @@ impl Device {
             // The parts are queued together, so that they fill programs.
             let holds = self.tasks.hold_unless_held();
             parts.into_iter().for_each(|part| self.write_own(part));
-            self.release_behind(holds);
+            self.dispatch.release_behind(&mut self.tasks, holds);
         }
     }
 
@@ -259,7 +263,7 @@ impl Device {
             write.source = ppn;
         }
         let id = self.transactions.insert(write);
-        self.observe_accepted(id, before, Origin::Own(sequence));
+        self.observe(move |observers, view| observers.accepted(view, id, before, Origin::Own(sequence), 0));
         self.ftl.map.set_slot(lpn, id);
         self.place_own(id);
     }
@@ -272,7 +276,7 @@ impl Device {
             OwnPlace::OfScheme => self.tasks.push(Task::Place(id)),
             OwnPlace::In(plane) => {
                 self.transactions[id].plane = plane;
-                self.enqueue(id);
+                dispatch::enqueue(self, id);
             }
             OwnPlace::Waits(planes) => planes.into_iter().for_each(|plane| self.tasks.push(Task::Clean(plane))),
         }
@@ -298,7 +302,8 @@ impl Device {
         let Some(journalled) = self.durability.as_mut().and_then(|durability| durability.own_written(write.lpn)) else {
             return;
         };
-        self.observe_flash(FlashEvent::Journalled { sequence: journalled.sequence });
+        let sequence = journalled.sequence;
+        self.observe(move |observers, _| observers.changed(FlashEvent::Journalled { sequence }));
         journalled.blocks.into_iter().for_each(|block| self.release(block));
         self.complete_flushes(journalled.flushes, Status::Ok);
         if self.durability.as_ref().is_some_and(|durability| durability.is_journal_due(&self.ftl)) {
@@ -309,7 +314,7 @@ impl Device {
     /// Reports the physical address of a part of the checkpoint, which the storage of the flash notes.
     pub(super) fn anchor(&mut self, lpn: Lpn, ppn: Ppn) {
         if let Some(part) = self.durability.as_ref().and_then(|durability| durability.part_of(lpn)) {
-            self.observe_flash(FlashEvent::Anchored { part, ppn });
+            self.observe(move |observers, _| observers.changed(FlashEvent::Anchored { part, ppn }));
         }
     }
 }

@@ -2,14 +2,16 @@
 //! little space is left. `ftl/failing.rs` and the jobs of garbage collection decide. See docs/model/faults.md.
 
 use super::{Device, Mutant};
+use crate::cache::Buffer;
 use crate::config::InjectedFault;
+use crate::dispatch::Filling;
 use crate::durability::flash::FlashEvent;
 use crate::ftl::Ftl;
 use crate::ftl::mapping::{Ended, Step, call};
 use crate::metrics::attribution::Part as TimePart;
 use crate::sim::id::{BlockId, PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::request::Status;
-use crate::work::{Fifo, Links, Task, Transaction};
+use crate::work::{Fifo, Task, Transaction, chain};
 
 impl Device {
     /// Makes the next operation of the kind and at the address of `fault` fail, once.
@@ -26,7 +28,7 @@ impl Device {
     pub(super) fn program_failed(&mut self, ppn: Ppn, units: u32, with_data: u32) {
         let block = self.ftl.blocks.block_of(ppn);
         self.ftl.program_failed(ppn, units, with_data);
-        self.observe_flash(FlashEvent::ProgramFailed { ppn, units });
+        self.observe(move |observers, _| observers.changed(FlashEvent::ProgramFailed { ppn, units }));
         let plane = self.ftl.blocks.plane_of(block);
         self.check_spare(plane);
         self.jobs.collect_together(&mut self.ftl, &mut self.tasks, plane);
@@ -48,13 +50,13 @@ impl Device {
     /// Handles a failed program of host writes, which are queued again at the front.
     pub(super) fn write_again(&mut self, first: TransactionId) {
         let ppn = self.transactions[first].ppn;
-        let start = self.start_of_program(ppn);
+        let start = self.ftl.start_of_program(ppn);
         if self.ftl.blocks.is_kept(self.ftl.blocks.block_of(ppn)) {
-            let writes: Vec<TransactionId> = self.transactions.chain(first).collect();
+            let writes: Vec<TransactionId> = chain(&self.transactions, first).collect();
             return self.kept_again(&writes, None, start);
         }
-        let count = self.transactions.chain(first).count() as u32;
-        self.program_failed(start, self.program_units_at(ppn), count);
+        let count = chain(&self.transactions, first).count() as u32;
+        self.program_failed(start, self.ftl.program_units_at(ppn), count);
         self.tasks.push(Task::QueueAgain(first));
     }
 
@@ -62,10 +64,12 @@ impl Device {
     /// `number` of their operation.
     #[cold]
     pub(super) fn kept_again(&mut self, writes: &[TransactionId], number: Option<u32>, start: Ppn) {
+        let units = self.ftl.shape().units_per_program;
         self.ftl.kept_program_failed(start);
-        self.observe_flash(FlashEvent::ProgramFailed { ppn: start, units: self.ftl.shape().units_per_program });
+        self.observe(move |observers, _| observers.changed(FlashEvent::ProgramFailed { ppn: start, units }));
         if self.options.mutant == Mutant::RetireEarly {
-            self.observe_flash(FlashEvent::Retired { block: self.ftl.blocks.block_of(start) });
+            let block = self.ftl.blocks.block_of(start);
+            self.observe(move |observers, _| observers.changed(FlashEvent::Retired { block }));
         }
         let goes_on = call::ended(self, Ended::ProgramFailed(writes, number, start));
         if self.ftl.is_read_only() {
@@ -79,7 +83,7 @@ impl Device {
     /// Queues writes again, at the front, after their program has failed.
     pub(super) fn queue_again(&mut self, first: TransactionId) {
         let plane = self.transactions[first].plane;
-        let writes: Vec<TransactionId> = self.transactions.chain(first).collect();
+        let writes: Vec<TransactionId> = chain(&self.transactions, first).collect();
         let lun = self.array.lun_of(plane);
         let has_pools = self.dispatch.has_pools();
         for id in writes.into_iter().rev() {
@@ -98,9 +102,9 @@ impl Device {
                 }
             } else {
                 self.dispatch.put_first(&mut self.transactions, (lun, plane), id);
-                self.observe_unparked(id, lun);
+                self.observe(move |observers, view| observers.unparked(view, id, lun));
             }
-            self.show_enqueued(id);
+            self.dispatch.note_queued(&mut self.array, id, self.now);
         }
         if has_pools && !self.tasks.holds() {
             self.tasks.push(Task::Offer(self.ftl.allocation.pool_of(plane)));
@@ -151,7 +155,7 @@ impl Device {
         for &id in &again {
             self.dispatch.take_without_room(&mut self.transactions, plane, id);
             writes.push(&mut self.transactions, id);
-            self.observe_unparked(id, lun);
+            self.observe(move |observers, view| observers.unparked(view, id, lun));
             if has_pools {
                 self.ftl.allocation.took(plane);
             }
@@ -203,7 +207,9 @@ impl Device {
         if self.ftl.shape().is_exclusive {
             (0..self.ftl.shape().planes).for_each(|plane| self.end_hold(PlaneId(plane)));
         }
-        self.stop_filling();
+        while let Some((_, number)) = self.dispatch.filling.as_deref_mut().and_then(Filling::next_due) {
+            self.release_stage(number);
+        }
         for mut line in self.dispatch.take_without_place() {
             while !line.is_empty() {
                 let id = line.pop(&mut self.transactions);
@@ -227,12 +233,12 @@ impl Device {
             let owner = self.transactions[id].take_request();
             if owner.is_some() {
                 // Data in a write-back buffer stay there and do not count.
-                if !self.writes_back() {
+                if !self.buffer().is_some_and(Buffer::writes_back) {
                     let Transaction { first, end, .. } = self.transactions[id];
                     self.ftl.note_unwritten(first, end);
                 }
-                self.observe_stalled(id);
-                self.observe_spent(id, TimePart::Gc);
+                self.observe(move |observers, view| observers.stalled(view, id));
+                self.observe(move |observers, view| observers.spent(view, id, TimePart::Gc));
                 self.interface.set_status(owner, Status::ReadOnly);
                 self.part_done(owner, self.now, id);
             }
@@ -250,7 +256,7 @@ impl Device {
             (self.transactions[older].complete, self.transactions[newer].complete);
         if older_is_complete && !newer_is_complete {
             self.transactions[newer].uncorrectable = self.transactions[older].uncorrectable;
-            self.observe_completed(newer, older);
+            self.observe(move |observers, view| observers.completed(view, newer, older));
             self.contents_complete(newer);
         }
     }
@@ -262,7 +268,7 @@ impl Device {
         if let (true, Some(buffer)) = (back, &mut self.buffer) {
             buffer.end_wait();
         }
-        self.observe_request(id, TimePart::Buffer);
+        self.observe(move |observers, view| observers.spent_by_request(view, id, TimePart::Buffer));
     }
 
     /// Completes a flush of a read-only device, with an error if a power cut would undo a completed write or trim. The
@@ -285,7 +291,7 @@ impl Device {
             } else {
                 self.interface.set_status(id, status);
             }
-            self.observe_request(id, TimePart::Buffer);
+            self.observe(move |observers, view| observers.spent_by_request(view, id, TimePart::Buffer));
             self.part_done(id, self.now, TransactionId::NONE);
         }
     }

@@ -2,22 +2,23 @@
 
 use super::{Device, Mutant};
 use crate::durability::flash::FlashEvent;
-use crate::ftl::mapping::{Change, Ended, Location, call};
-use crate::ftl::mover::copy::{Copy, CopySource};
+use crate::ftl::mapping::{Change, Ended, Location, Step, call};
+use crate::ftl::mover::copy::Copy;
 use crate::ftl::space::{Block, BlockState, Role};
 use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::CopyCause;
-use crate::sim::id::{BlockId, ExecUnitId, Lpn, LunId, Ppn, RequestId, TransactionId};
+use crate::observe::Observers;
+use crate::sim::id::{BlockId, ExecUnitId, Lpn, LunId, PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::request::Status;
 use crate::sim::time::Time;
-use crate::work::{Class, Kind, Task, Transaction};
+use crate::work::{Class, Kind, Task, Transaction, split_off};
 
 impl Device {
     /// Handles the end of the transfer of one plane in a multi-plane read.
     #[inline(never)]
     pub(super) fn finish_member(&mut self, unit: ExecUnitId) {
         let id = self.dispatch.member_ended(unit, &self.transactions);
-        self.observe_member_ended(unit, id);
+        self.observe(move |observers, view| observers.member_ended(view, unit, id));
         self.finish_one(id);
     }
 
@@ -25,7 +26,13 @@ impl Device {
     #[inline(always)]
     pub(super) fn finish(&mut self, unit: ExecUnitId, lun: LunId) {
         let id = self.dispatch.ended(unit);
-        self.observe_ended(unit, lun, id);
+        let Device { observers, array, transactions, now, .. } = self;
+        let is_reported =
+            |observers: &mut Box<Observers>| observers.end_alone(transactions, array, (unit, lun), id, *now);
+        if !observers.as_mut().is_none_or(is_reported) {
+            self.observe(move |observers, view| observers.ended(view, unit, lun, id));
+            self.array.book_end(unit, lun, self.now);
+        }
         self.finish_one(id);
     }
 
@@ -56,11 +63,10 @@ impl Device {
 
     /// Ends the operations of a multi-plane command, one plane after another, from `id` on.
     pub(super) fn finish_merged(&mut self, id: TransactionId) {
-        let rest = self.split_off(id);
+        let rest = split_off(&mut self.transactions, id);
         match self.transactions[id].kind {
             Kind::Write => self.finish_writes(id),
-            Kind::GcWrite => self.finish_copies(id),
-            Kind::CopyBack => self.finish_copy_back(id),
+            Kind::GcWrite | Kind::CopyBack => self.finish_copies(id),
             Kind::MergeWrite => self.finish_merge_write(id),
             Kind::MapWrite => self.finish_map_write(id),
             Kind::Erase => self.finish_erase(id),
@@ -71,23 +77,14 @@ impl Device {
         }
     }
 
-    /// Splits a chain of transactions after those in the plane of `first`, and returns the rest.
-    fn split_off(&mut self, first: TransactionId) -> TransactionId {
-        let mut last = first;
-        loop {
-            let next = self.transactions[last].next;
-            if next.is_none() || self.transactions[next].plane != self.transactions[first].plane {
-                self.transactions[last].next = TransactionId::NONE;
-                return next;
-            }
-            last = next;
-        }
-    }
-
     #[inline(always)]
     fn finish_read(&mut self, id: TransactionId) {
-        if !self.check_host_read(id) && self.buffer.is_some() {
-            self.fill_buffer(id);
+        if !self.check_host_read(id)
+            && let Some(buffer) = self.buffer.as_deref_mut().filter(|buffer| buffer.keeps_reads())
+        {
+            let read = &self.transactions[id];
+            buffer.keep_read(id, read, &self.interface.requests[read.request()].request, &self.ftl, self.now);
+            self.admit();
             if self.tasks.any_new() {
                 return self.tasks.push(Task::EndRead(id));
             }
@@ -141,10 +138,9 @@ impl Device {
             if self.transactions[write].returns_lost(first, end) {
                 self.interface.set_status(read.request(), Status::Uncorrectable);
             }
-            self.observe_slot_read_ended(id, write);
+            self.observe(move |observers, view| observers.slot_read_ended(view, id, write));
             self.transactions.remove(id);
-            let pending = &mut self.interface.requests[read.request()];
-            pending.start = pending.start.min(self.now);
+            self.interface.serve(read.request(), self.now);
             self.reply(read.request(), end - first, id);
             id = read.next;
         }
@@ -156,13 +152,11 @@ impl Device {
         if !self.transactions[first].complete {
             self.contents_complete(first); // The page was in the register.
         }
-        let units = self.program_units_at(ppn);
-        let start = Ppn(ppn.0 - self.ftl.blocks.offset_in_block(ppn) % units);
+        let (start, units) = (self.ftl.start_of_program(ppn), self.ftl.program_units_at(ppn));
         if self.ftl.program_fails(start, units) {
             return self.write_again(first);
         }
         self.store_program(start, units, first);
-        self.observe_programmed(start, units);
         self.finish_writes_of(ppn, first);
     }
 
@@ -178,7 +172,7 @@ impl Device {
             id = next;
         }
         if self.ftl.blocks.is_kept(self.ftl.blocks.block_of(ppn)) {
-            let (lpn, start) = (Lpn(self.ftl.map.owner(ppn)), self.start_of_program(ppn));
+            let (lpn, start) = (Lpn(self.ftl.map.owner(ppn)), self.ftl.start_of_program(ppn));
             call::ended(self, Ended::Writes(lpn, start));
         } else {
             self.program_ended(ppn, self.ftl.blocks.role_at(ppn));
@@ -189,47 +183,32 @@ impl Device {
     #[inline(always)]
     fn finish_write(&mut self, id: TransactionId) {
         let write = self.transactions[id];
-        let Transaction { lpn, ppn, .. } = write;
-        if write.uncorrectable {
-            self.ftl.mark_lost(ppn);
-        }
-        if write.trimmed {
-            self.ftl.counters.units_trimmed += 1;
-        } else {
-            self.ftl.blocks.validate(ppn);
-            if write.newer.is_none() || self.options.mutant == Mutant::MapMovesBack {
-                self.ftl.map.set_flash(lpn, ppn);
-                if self.durability.is_some() {
-                    if self.ftl.is_own(lpn) {
-                        return self.finish_own(id);
-                    }
-                    self.record_written(lpn);
-                    if self.tasks.any_new() {
-                        return self.tasks.push(Task::MapWritten(id));
-                    }
+        if self.ftl.end_write(&write, self.options.mutant == Mutant::MapMovesBack) {
+            if self.durability.is_some() {
+                if self.ftl.is_own(write.lpn) {
+                    return self.finish_own(id);
                 }
-                call::changed(self, lpn, Change::Entry);
+                self.record_written(write.lpn);
+                if self.tasks.any_new() {
+                    return self.tasks.push(Task::MapWritten(id));
+                }
             }
+            call::changed(self, write.lpn, Change::Entry);
         }
-        self.release_invalidated(id);
-    }
-
-    /// Updates the map entry of a programmed write, then releases the block of the old copy.
-    pub(super) fn map_written(&mut self, id: TransactionId) {
-        call::changed(self, self.transactions[id].lpn, Change::Entry);
         self.release_invalidated(id);
     }
 
     /// Releases the block of the old copy, and the newer write of the mapping unit, after a write was programmed.
     #[inline(always)]
-    fn release_invalidated(&mut self, id: TransactionId) {
+    pub(super) fn release_invalidated(&mut self, id: TransactionId) {
         let write = self.transactions[id];
         if write.dependency.is_some() {
             self.release(write.dependency);
             self.clean(self.ftl.blocks.plane_of(write.dependency));
         }
         if write.newer.is_some() {
-            self.release_newer(id, write.newer);
+            self.inherit(id, write.newer);
+            self.queue_write(write.newer);
             // The tasks of the newer write may queue work for the same core as the completion of this one.
             return self.tasks.push(Task::CompleteProgrammed(id));
         }
@@ -244,14 +223,9 @@ impl Device {
         if write.request().is_some() {
             self.part_done(write.request(), self.now, id);
         }
-        self.finish_flight(id);
-    }
-
-    /// Queues the write that waited for `id`, a write of the same mapping unit.
-    fn release_newer(&mut self, id: TransactionId, newer: TransactionId) {
-        self.inherit(id, newer);
-        self.observe_spent(newer, TimePart::Order);
-        self.queue_write(newer);
+        if self.buffer.as_deref_mut().is_some_and(|buffer| buffer.end_write_back(id)) {
+            self.end_flushes();
+        }
     }
 
     /// Passes the data of `id` that the `newer` write keeps to that write, and makes the address of `id` the old copy.
@@ -261,23 +235,10 @@ impl Device {
         self.transactions[newer].source = if write.trimmed { Ppn::NONE } else { write.ppn };
         if !self.transactions[newer].complete {
             self.transactions[newer].uncorrectable = write.uncorrectable;
-            self.observe_completed(newer, id);
+            self.observe(move |observers, view| observers.completed(view, newer, id));
             self.contents_complete(newer);
         }
-    }
-
-    /// Returns the first unit of the program that a physical address is part of.
-    pub(super) fn start_of_program(&self, ppn: Ppn) -> Ppn {
-        Ppn(ppn.0 - self.ftl.blocks.offset_in_block(ppn) % self.program_units_at(ppn))
-    }
-
-    /// Returns the number of units of a program of host writes, or of copies, that a physical address is part of.
-    #[inline]
-    pub(super) fn program_units_at(&self, ppn: Ppn) -> u32 {
-        match &self.ftl.folding {
-            Some(_) => self.ftl.blocks.size(self.ftl.blocks.role_at(ppn)).program_units,
-            None => self.ftl.shape().units_per_program,
-        }
+        self.observe(move |observers, view| observers.spent(view, newer, TimePart::Order));
     }
 
     /// Handles the end of a program at `ppn`, in a block of a role. If it was the last program of data in the block,
@@ -289,16 +250,11 @@ impl Device {
         }
         let end = Ppn(ppn.0 + self.ftl.blocks.size(role).program_units);
         if self.ftl.blocks.ends_data(end, role) {
-            self.block_filled(ppn);
-        }
-    }
-
-    /// Closes the block of the program at `ppn`, which is full, or queues its summary.
-    fn block_filled(&mut self, ppn: Ppn) {
-        if self.ftl.shape().summary {
-            self.queue_summary(ppn);
-        } else {
-            self.close(self.ftl.blocks.block_of(ppn));
+            if self.ftl.shape().summary {
+                self.queue_summary(ppn);
+            } else {
+                self.close(self.ftl.blocks.block_of(ppn));
+            }
         }
     }
 
@@ -330,7 +286,7 @@ impl Device {
             }
             return;
         }
-        self.observe_programmed(ppn, group);
+        self.observe(move |observers, _| observers.programmed(ppn, group));
         if dependency.is_some() {
             return self.release(dependency);
         }
@@ -349,94 +305,51 @@ impl Device {
         self.collect_data_and_map(plane);
     }
 
-    /// Ends a program of copies by garbage collection.
+    /// Ends a program of copies by garbage collection, or a copy-back of a page.
     fn finish_copies(&mut self, id: TransactionId) {
-        let Transaction { plane, ppn, .. } = self.transactions[id];
-        self.transactions.remove(id);
-        if self.ftl.program_fails(ppn, self.ftl.shape().units_per_program) {
-            return self.copies_again(plane, ppn, self.ftl.shape().units_per_program);
+        let Transaction { kind, plane, ppn, .. } = self.transactions.remove(id);
+        let back = kind == Kind::CopyBack;
+        let shape = self.ftl.shape();
+        let units = if back { shape.units_per_page.divisor() } else { shape.units_per_program };
+        if self.ftl.program_fails(ppn, units) {
+            return self.copies_again(plane, ppn, units);
         }
-        self.observe_programmed(ppn, self.ftl.shape().units_per_program);
-        let count = std::mem::take(&mut self.jobs[plane].moving.writing);
+        self.observe(move |observers, _| observers.programmed(ppn, units));
+        let moving = &mut self.jobs[plane].moving;
+        let count = if back { moving.back.len() } else { std::mem::take(&mut moving.writing) };
         for index in 0..count {
-            let copy = self.jobs[plane].moving.copies[index];
-            self.finish_copy(copy.to(Ppn(ppn.0 + index as u32)));
+            let copy = self.jobs[plane].ended_copy(&self.ftl, back, index, ppn);
+            let (block, cause) = self.ftl.copy_programmed(&copy);
+            if self.move_in_map(&copy, cause) {
+                call::changed(self, Lpn(copy.lpn), Change::Moved(copy.from));
+            }
+            self.release(block);
             self.jobs.collect_in_plane_of(&self.ftl, &mut self.tasks, copy.from, plane);
         }
         let job = &mut self.jobs[plane];
-        job.moving.copies.drain(..count);
+        (if back { &mut job.moving.back } else { &mut job.moving.copies }).drain(..count);
         job.busy = false;
         self.program_ended(ppn, Role::Data);
         if self.tasks.any_new() {
             return self.tasks.push(Task::Clean(plane));
         }
         self.clean(plane);
-    }
-
-    /// Ends a copy-back of a page by garbage collection.
-    fn finish_copy_back(&mut self, id: TransactionId) {
-        let Transaction { plane, ppn, .. } = self.transactions[id];
-        self.transactions.remove(id);
-        if self.ftl.program_fails(ppn, self.ftl.shape().units_per_page.divisor()) {
-            return self.copies_again(plane, ppn, self.ftl.shape().units_per_page.divisor());
-        }
-        self.observe_programmed(ppn, self.ftl.shape().units_per_page.divisor());
-        for index in 0..self.jobs[plane].moving.back.len() {
-            let copy = self.jobs[plane].moving.back[index];
-            self.finish_copy(copy.to(self.ppn_of_back(copy, ppn)));
-        }
-        let job = &mut self.jobs[plane];
-        job.moving.back.clear();
-        job.busy = false;
-        self.program_ended(ppn, Role::Data);
-        if self.tasks.any_new() {
-            return self.tasks.push(Task::Clean(plane));
-        }
-        self.clean(plane);
-    }
-
-    /// Returns the new address of a unit whose page is moved within its plane to the page that starts at `page`.
-    pub(super) fn ppn_of_back(&self, copy: CopySource, page: Ppn) -> Ppn {
-        let (_, in_page) = self.ftl.shape().units_per_page.divide_with_rest(copy.from.0);
-        Ppn(page.0 + in_page)
-    }
-
-    /// Ends a copy of one unit by garbage collection.
-    fn finish_copy(&mut self, copy: Copy) {
-        if let Some(media) = &mut self.ftl.media {
-            media.copy(copy.from, copy.to);
-        }
-        self.ftl.copy_loss(copy.from, copy.to);
-        let block = self.ftl.blocks.block_of(copy.from);
-        if self.ftl.blocks.levels_wear() {
-            self.ftl.blocks.note_copied(block, self.ftl.blocks.block_of(copy.to), 1);
-        }
-        let cause = self.ftl.blocks.block(block).moved_for;
-        if self.move_in_map(&copy, cause) {
-            call::changed(self, Lpn(copy.lpn), Change::Moved(copy.from));
-        }
-        self.release(block);
     }
 
     /// Points the map at a copy, unless its unit was overwritten or trimmed in the meantime. Returns `true` if it did.
     pub(super) fn move_in_map(&mut self, copy: &Copy, cause: CopyCause) -> bool {
         let lpn = Lpn(copy.lpn);
-        let Some(before) = self.ftl.end_copy(copy, cause) else {
-            if self.options.mutant == Mutant::RenumberCopies {
-                self.ftl.map.set_flash(lpn, copy.to);
-            }
-            return false;
+        let before = self.ftl.end_copy_of(copy, cause, &mut self.transactions);
+        let takes_over = match self.options.mutant {
+            Mutant::RenumberCopies => before.is_none(),
+            Mutant::IgnoreOverwrite => matches!(before, Some(Location::Slot(_))),
+            _ => false,
         };
-        if let Location::Slot(newest) = before {
-            let mut id = newest;
-            while self.transactions[id].older.is_some() {
-                id = self.transactions[id].older;
-            }
-            debug_assert_eq!(self.transactions[id].source, copy.from);
-            self.transactions[id].source = copy.to;
-            if self.options.mutant == Mutant::IgnoreOverwrite {
-                self.ftl.map.set_flash(lpn, copy.to);
-            }
+        if takes_over {
+            self.ftl.map.set_flash(lpn, copy.to);
+        }
+        if before.is_none() {
+            return false;
         }
         if self.durability.is_some() {
             self.anchor(lpn, copy.to);
@@ -458,11 +371,11 @@ impl Device {
         let failed = self.ftl.erase_fails(block);
         if failed {
             self.ftl.erase_failed(block);
-            self.observe_flash(FlashEvent::EraseFailed { block });
+            self.observe(move |observers, _| observers.changed(FlashEvent::EraseFailed { block }));
         } else {
             self.ftl.erase_now(block);
             let erases = self.ftl.blocks.block(block).erases;
-            self.observe_flash(FlashEvent::EraseEnded { block, erases });
+            self.observe(move |observers, _| observers.changed(FlashEvent::EraseEnded { block, erases }));
         }
         if is_kept {
             return self.kept_erased(plane, role, failed);
@@ -477,8 +390,69 @@ impl Device {
         self.ftl.refresh_ready(plane);
         self.unpark(plane);
         self.unpark_own();
-        self.map_paid(plane, free_map_blocks);
+        if self.ftl.blocks.free_blocks(plane, Role::Map) > free_map_blocks {
+            // The erased block was given to translation pages.
+            call::make_room(self, plane, true);
+        }
         self.jobs.collect_together(&mut self.ftl, &mut self.tasks, plane);
         self.clean(plane);
+    }
+
+    /// Reports the end of a program, and stores its contents. `first` is its first host write, or `NONE`.
+    #[inline]
+    fn store_program(&mut self, start: Ppn, units: u32, first: TransactionId) {
+        if let Some(observers) = &mut self.observers {
+            observers.stored(&mut self.ftl, &self.transactions, (start, units), first);
+        }
+    }
+
+    /// Ends a program of copies in kept blocks.
+    fn finish_merge_write(&mut self, id: TransactionId) {
+        let merge = self.transactions.remove(id);
+        if self.ftl.program_fails(merge.ppn, self.ftl.shape().units_per_program) {
+            return self.kept_again(&[], Some(merge.logical_block()), merge.ppn);
+        }
+        let units = self.ftl.shape().units_per_program;
+        self.store_program(merge.ppn, units, TransactionId::NONE);
+        call::ended(self, Ended::Copies(merge.logical_block(), merge.ppn));
+    }
+
+    /// Handles the end of the erase of a kept block.
+    pub(super) fn kept_erased(&mut self, plane: PlaneId, role: Role, failed: bool) {
+        if failed && role == Role::Data && !self.ftl.has_spare() {
+            self.become_read_only();
+        }
+        call::ended(self, if failed { Ended::EraseFailed(plane) } else { Ended::Erase(plane) });
+        if role == Role::Map {
+            if failed {
+                self.check_spare(plane);
+                // A free data block may have replaced the failed one.
+                self.clean(plane);
+            }
+            call::make_room(self, plane, true);
+        }
+    }
+
+    /// Ends a program of a translation page.
+    fn finish_map_write(&mut self, id: TransactionId) {
+        let ppn = self.transactions[id].ppn;
+        let group = self.ftl.blocks.size(Role::Map).program_units;
+        if self.ftl.program_fails(ppn, group) {
+            self.program_failed(ppn, group, group);
+            _ = call::ended(self, Ended::MapWriteFailed(id));
+            return;
+        }
+        self.observe(move |observers, _| observers.programmed(ppn, group));
+        call::ended(self, Ended::MapWrite(id));
+    }
+
+    /// Ends the program of a translation page, after the operations that waited for it have been resumed.
+    pub(super) fn map_programmed(&mut self, page: u32, ppn: Ppn) {
+        call::step(self, Step::MapProgrammed(page, ppn));
+        self.program_ended(ppn, Role::Map);
+        let plane = self.ftl.blocks.plane_of(self.ftl.blocks.block_of(ppn));
+        call::make_room(self, plane, false);
+        // A victim that waited for this update may now wait only for the journal.
+        self.journal_for_resting();
     }
 }

@@ -84,7 +84,7 @@ impl Device {
     pub(super) fn arm_idle_time(&mut self) {
         if self.outstanding() == 0 {
             for (work, at) in self.jobs.start_idle_time(&self.ftl, &self.config, self.now) {
-                at.into_iter().for_each(|at| self.set_timer(Timer::of_idle(work), at));
+                Timer::of_idle(work).set_if(&mut self.array, at);
             }
         }
     }
@@ -100,7 +100,7 @@ impl Device {
     pub(super) fn step(&mut self, plane: PlaneId) {
         while let Some(chosen) = self.jobs.choose(&mut self.ftl, plane, self.now) {
             if chosen.has_victim {
-                self.note_progress();
+                self.quiet.end();
             }
             call::collected(self, plane);
             if self.jobs.postpones(plane, chosen, self.tasks.any_new()) {
@@ -199,7 +199,7 @@ impl Device {
             return self.clean(plane);
         }
         self.dispatch.park(&mut self.transactions, plane, id);
-        self.observe_stalled(id);
+        self.observe(move |observers, view| observers.stalled(view, id));
         self.clean(plane);
     }
 
@@ -222,7 +222,7 @@ impl Device {
             }
             back.push(&mut self.transactions, id);
             count += 1;
-            self.observe_unparked(id, lun);
+            self.observe(move |observers, view| observers.unparked(view, id, lun));
         }
         self.dispatch.prepend(&mut self.transactions, &mut self.tasks, (lun, plane), (back, count));
     }
@@ -232,10 +232,10 @@ impl Device {
     /// Queues a write that any plane of a pool may take. It starts at once on an idle die of an idle channel, or waits
     /// for the first such die.
     pub(super) fn queue_anywhere(&mut self, id: TransactionId) {
-        self.show_enqueued(id);
+        self.dispatch.note_queued(&mut self.array, id, self.now);
         let pool = self.ftl.pool(self.transactions[id].lpn);
         self.dispatch.pool_write(&mut self.transactions, &mut self.tasks, pool, id);
-        self.observe_pooled(id);
+        self.observe(move |observers, view| observers.pooled(view, id));
         if !self.dispatch.pool_has_room(pool, self.ftl.ready()) {
             let array = &self.array;
             let die_is_idle = |plane| array.state(array.lun_of(plane)) == LunState::Idle;
@@ -262,6 +262,6 @@ impl Device {
     pub(super) fn put_back(&mut self, id: TransactionId) {
         let pool = self.ftl.pool(self.transactions[id].lpn);
         self.dispatch.put_back(&mut self.transactions, pool, id);
-        self.observe_pooled(id);
+        self.observe(move |observers, view| observers.pooled(view, id));
     }
 }

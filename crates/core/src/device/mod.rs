@@ -10,23 +10,17 @@
 //! events and tasks to the components, which do not depend on one another.
 
 mod accept;
-mod binder;
 mod buffer;
 mod durable;
 mod faults;
-mod fill;
 mod finish;
-mod firmware;
 mod gc;
-mod lifecycle;
 mod route;
 mod saving;
 mod scheme;
 mod size;
 mod start;
-mod throttle;
 mod timers;
-mod translate;
 mod watch;
 
 use crate::cache::Buffer;
@@ -45,15 +39,14 @@ use crate::metrics::attribution::Breakdown;
 use crate::metrics::counters::CopyCause;
 use crate::nand::array::Array;
 use crate::nand::busy_time::BusyAccounting;
-use crate::observe::Observers;
+use crate::observe::{Observers, View};
 use crate::scheduler::Scheduler;
 use crate::sim::id::{BlockId, ExecUnitId, Lpn, PlaneId, RequestId, TransactionId};
 use crate::sim::request::{Completion, Request};
 use crate::sim::time::Time;
-use crate::work::{Defect, Kind, Links, Tasks, Transaction, Transactions};
+use crate::work::{Defect, Kind, Tasks, Transaction, Transactions, chain};
 pub use saving::{Head, inspect_body, inspect_state};
 pub use size::{Needed, needed};
-use throttle::Throttle;
 use timers::{Quiet, Timer};
 
 /// Deliberate bugs, which show that the tests catch them. No option enables them.
@@ -133,7 +126,6 @@ pub struct Device {
     buffer: Option<Box<Buffer>>,
     /// Garbage collection of all planes.
     jobs: Collector,
-    throttle: Option<Box<Throttle>>,
     /// The journal and the checkpoint, if the device has either or was recovered.
     durability: Option<Box<Durability>>,
     /// Observers of requests and transactions, if there are any.
@@ -187,7 +179,6 @@ impl Device {
             buffer: buffer.map(Box::new),
             dispatch,
             jobs: Collector::new(&config),
-            throttle: Throttle::new(&config).map(Box::new),
             durability: durability.map(Box::new),
             observers: Observers::new(&config, options.attribution, options.verify).map(Box::new),
             tasks: Tasks::new(defect),
@@ -256,7 +247,7 @@ impl Device {
 
     /// Returns the number of requests that were submitted and have not completed.
     pub fn outstanding(&self) -> usize {
-        self.interface.in_progress() + self.interface.waiting()
+        self.interface.outstanding()
     }
 
     /// Returns `true` if the device accepts another request at once.
@@ -283,7 +274,7 @@ impl Device {
         debug_assert!(now >= self.now, "`now` is before the clock");
         self.now = self.now.max(now);
         self.dispatch.set_now(self.now);
-        self.note_progress();
+        self.quiet.end();
         if self.durability.is_some() {
             self.collect_recovered();
         }
@@ -296,7 +287,9 @@ impl Device {
         } else {
             self.interface.wait(request);
         }
-        self.admit_from_host();
+        if self.interface.waiting() > 0 {
+            self.admit_waiting();
+        }
     }
 
     /// Returns the time of the next event, or `None` if nothing happens without another request.
@@ -419,7 +412,7 @@ impl Device {
     /// completions are known early anyway, or can still change. Writes of a durable device are not reported.
     pub fn committed_completions(&self, settled: &mut Vec<(RequestId, Time)>, mut found: impl FnMut(u64, Time)) {
         settled.clear();
-        if self.interface.has_link() || self.answering_takes_time() {
+        if self.interface.has_link() || self.interface.answering_takes_time() {
             return;
         }
         // A durable device completes a write after it has reported the end of the program. With faults, a program may
@@ -432,7 +425,7 @@ impl Device {
             match self.transactions[first].kind {
                 Kind::HostRead if reads => settled.push((self.transactions[first].request(), end)),
                 Kind::Write if writes => {
-                    let owners = self.transactions.chain(first).map(|id| self.transactions[id].request());
+                    let owners = chain(&self.transactions, first).map(|id| self.transactions[id].request());
                     settled.extend(owners.filter(|&owner| owner.is_some()).map(|owner| (owner, end)));
                 }
                 _ => {}
@@ -518,17 +511,48 @@ impl Device {
         Ok(())
     }
 
-    /// Adds a transaction to the queue of its plane.
+    /// Reports a stage to the observers, if there are any. Only this function tests it. The code of observers is not
+    /// inlined, so that it does not slow the code around a stage.
+    #[inline(always)]
+    fn observe(&mut self, stage: impl FnOnce(&mut Observers, &View)) {
+        if self.observers.is_some() {
+            self.show(stage);
+        }
+    }
+
+    #[inline(never)]
+    fn show(&mut self, stage: impl FnOnce(&mut Observers, &View)) {
+        let Some(observers) = &mut self.observers else { return };
+        let view = View {
+            now: self.now,
+            interface: &self.interface,
+            transactions: &self.transactions,
+            array: &self.array,
+            ftl: &self.ftl,
+            jobs: &self.jobs,
+            buffer: self.buffer.as_deref(),
+            durability: self.durability.as_deref(),
+        };
+        stage(observers, &view);
+    }
+
+    /// Returns the number of the next write or trim, if a flash log needs it.
     #[inline]
-    fn enqueue(&mut self, id: TransactionId) {
-        dispatch::enqueue(self, id);
+    fn sequence_for_log(&mut self) -> u64 {
+        if self.is_durable() { self.ftl.next_sequence() } else { 0 }
+    }
+
+    /// Test hook: returns the number that a deliberate bug gives to the copies of a program.
+    #[inline]
+    fn renumbers_copies(&mut self) -> Option<u64> {
+        (self.options.mutant == Mutant::RenumberCopies && self.is_durable()).then(|| self.ftl.next_sequence())
     }
 
     /// Inserts a new transaction and adds it to the queue of its plane.
     #[inline]
     fn dispatch(&mut self, transaction: Transaction) {
         let id = self.transactions.insert(transaction);
-        self.enqueue(id);
+        dispatch::enqueue(self, id);
     }
 
     /// Queues the erase of a block without dependents. A failed block is retired instead.
@@ -537,7 +561,7 @@ impl Device {
         if failed && self.options.mutant != Mutant::ReuseFailed {
             self.jobs.retire(&mut self.ftl, block);
             if moved_for == CopyCause::Merge && self.options.mutant != Mutant::RetireEarly {
-                self.observe_flash(FlashEvent::Retired { block });
+                self.observe(move |observers, _| observers.changed(FlashEvent::Retired { block }));
             }
             return;
         }
@@ -555,25 +579,12 @@ impl Device {
         }
     }
 
-    fn link_event(&mut self) {
-        if let Some((request, last)) = self.interface.arrive() {
-            self.arm_link();
-            self.arrived(request, last);
-        }
-    }
-
-    fn arm_link(&mut self) {
-        if let Some(at) = self.interface.next_arrival() {
-            self.set_timer(Timer::Link, at);
-        }
-    }
-
     /// Completes a request whose last part was ended by the transaction `by`, or by no transaction (`NONE`). With
     /// firmware, the work of the completion is queued first.
     #[inline(never)]
     fn complete(&mut self, id: RequestId, by: TransactionId) {
-        if self.answering_takes_time() {
-            self.observe_settled(id, by);
+        if self.interface.answering_takes_time() {
+            self.observe(move |observers, view| observers.settled(view, id, by));
             self.queue_work(Work::Answer(id));
         } else {
             self.answer(id, by);
@@ -583,42 +594,30 @@ impl Device {
     /// Sends the completion of a request, which arrives at the host one host latency later.
     #[inline(always)]
     fn answer(&mut self, id: RequestId, by: TransactionId) {
-        self.note_progress();
+        self.quiet.end();
         let finish = self.interface.finish_of(id, self.now);
-        self.observe_answered(id, by, finish);
+        self.observe(move |observers, view| observers.answered(view, id, by, finish));
         self.interface.complete(id, finish);
         if finish > self.now {
             self.interface.hold_place(finish);
-            self.arm_returns();
+            Timer::Completion.set_if(&mut self.array, self.interface.next_return());
         }
-        self.note_rest();
+        if self.jobs.uses_idle_time() {
+            self.arm_idle_time();
+        }
+        if let Some(idle) = self.buffer.as_deref().and_then(Buffer::idle)
+            && self.outstanding() == 0
+        {
+            Timer::BufferIdle.set(&mut self.array, self.now.later(idle));
+        }
     }
 
     /// Admits waiting requests while the queue has room.
-    #[inline(always)]
-    fn admit_from_host(&mut self) {
-        if self.interface.waiting() > 0 {
-            self.admit_waiting();
-        }
-    }
-
     #[inline(never)]
     fn admit_waiting(&mut self) {
         while let Some(request) = self.interface.next_waiting() {
             self.enter(self.now, request);
             self.run_tasks();
         }
-    }
-
-    fn arm_returns(&mut self) {
-        if let Some(at) = self.interface.next_return() {
-            self.set_timer(Timer::Completion, at);
-        }
-    }
-
-    /// Frees the queue slots of the completions that have arrived at the host.
-    fn return_event(&mut self) {
-        self.interface.free_places(self.now);
-        self.arm_returns();
     }
 }

@@ -3,12 +3,18 @@
 //! The part of the device that an event is about handles it, and pushes tasks for other parts. All tasks of one part of
 //! a handler run before its next part.
 
+use std::ops::Range;
+
 use super::Device;
 use super::timers::Timer;
 use crate::dispatch;
 use crate::ftl::gc::IdleWork;
-use crate::ftl::mapping::{Step, call};
+use crate::ftl::mapping::{Change, Step, call};
+use crate::host::cores::{Queued, Started, Work};
+use crate::metrics::attribution::Part as TimePart;
 use crate::nand::array::{Outcome, Owner};
+use crate::observe::cores::report_work;
+use crate::sim::id::{RequestId, TransactionId};
 use crate::sim::time::Time;
 use crate::work::Task;
 
@@ -22,8 +28,13 @@ impl Device {
         self.dispatch.set_now(at);
         let owner = self.array.owner(resource);
         match owner {
-            Owner::Other(number) => self.note_timer(Timer::of(number)),
-            Owner::Unit(_) | Owner::Channel(_) => self.note_progress(),
+            Owner::Other(number) => debug_assert!(
+                self.quiet.allows(Timer::of(number), &self.interface, self.config.total_planes()),
+                "{:?} is set again without progress: {}",
+                Timer::of(number),
+                self.explain_stall()
+            ),
+            Owner::Unit(_) | Owner::Channel(_) => self.quiet.end(),
         }
         match owner {
             Owner::Unit(unit) => match self.array.unit_event(unit, at) {
@@ -46,7 +57,10 @@ impl Device {
                     self.run_tasks();
                     if self.dispatch.overlaps() && dispatch::continue_overlapping(self, unit, lun) {
                         self.run_tasks();
-                        return self.admit_from_host();
+                        if self.interface.waiting() > 0 {
+                            self.admit_waiting();
+                        }
+                        return;
                     }
                     if dispatch::set_idle(self, lun) {
                         dispatch::start_idle(self, lun);
@@ -55,24 +69,46 @@ impl Device {
                 Outcome::Suspended => dispatch::serve_suspended(self, unit, self.array.lun_of_unit(unit)),
             },
             Owner::Channel(channel) => dispatch::grant(self, channel),
-            Owner::Other(number) => match Timer::of(number) {
-                Timer::Link => self.link_event(),
-                Timer::Completion => self.return_event(),
-                Timer::Fill => self.fill_event(),
-                Timer::Memory => self.memory_event(),
-                Timer::BufferIdle => self.idle_event(),
-                Timer::Background => self.idle_work_event(IdleWork::Collect),
-                Timer::Fold => self.idle_work_event(IdleWork::Fold),
-                Timer::Throttle => self.throttle_event(),
-                Timer::Core(core) => self.core_event(core),
-            },
+            Owner::Other(number) => self.timer_event(Timer::of(number)),
         }
         self.run_tasks();
         if std::mem::take(&mut self.admits_after) {
             self.admit();
             self.run_tasks();
         }
-        self.admit_from_host();
+        if self.interface.waiting() > 0 {
+            self.admit_waiting();
+        }
+    }
+
+    /// Routes the event of a timer.
+    #[inline(never)]
+    fn timer_event(&mut self, timer: Timer) {
+        match timer {
+            Timer::Link => {
+                if let Some((request, last)) = self.interface.arrive() {
+                    Timer::Link.set_if(&mut self.array, self.interface.next_arrival());
+                    self.arrived(request, last);
+                }
+            }
+            Timer::Completion => {
+                self.interface.free_places(self.now);
+                Timer::Completion.set_if(&mut self.array, self.interface.next_return());
+            }
+            Timer::Fill => self.fill_event(),
+            Timer::Memory => self.memory_event(),
+            Timer::BufferIdle if self.outstanding() == 0 => self.write_out_buffer(),
+            Timer::BufferIdle => {}
+            Timer::Background => self.idle_work_event(IdleWork::Collect),
+            Timer::Fold => self.idle_work_event(IdleWork::Fold),
+            Timer::Throttle => {
+                if let Some(throttle) = &mut self.interface.throttle {
+                    throttle.end_delay(self.now);
+                }
+                self.admit();
+            }
+            Timer::Core(core) => self.core_event(core),
+        }
     }
 
     /// Runs all tasks.
@@ -132,9 +168,86 @@ impl Device {
             Task::QueueAgain(id) => self.queue_again(id),
             Task::CollectIdle(plane, end) => self.collect_idle_rest(plane..end),
             Task::Clean(plane) => self.clean(plane),
-            Task::CollectMap(plane) => self.collect_map(plane),
-            Task::MapWritten(id) => self.map_written(id),
+            Task::CollectMap(plane) => call::make_room(self, plane, false),
+            Task::MapWritten(id) => {
+                call::changed(self, self.transactions[id].lpn, Change::Entry);
+                self.release_invalidated(id);
+            }
             Task::CompleteProgrammed(id) => self.complete_programmed(id),
+        }
+    }
+
+    // The firmware in time. Without `[controller.firmware]`, or if a step takes no time, a request continues at once.
+
+    /// Queues a piece of work for the cores. Returns `false` if it takes no time, in which case the caller continues at
+    /// once.
+    #[inline(always)]
+    pub(super) fn queue_work(&mut self, work: Work) -> bool {
+        match self.interface.queue_work(work, self.now) {
+            Queued::AtOnce => return false,
+            Queued::Started(started) => self.core_started(started),
+            Queued::Waits => {}
+        }
+        true
+    }
+
+    /// Queues work on the units of a request, one piece per flash page, so that a page can proceed while a core works
+    /// on the next one. Returns `false` if the work takes no time.
+    #[inline(always)]
+    pub(super) fn queue_by_page(
+        &mut self,
+        id: RequestId,
+        units: &Range<u32>,
+        work: impl Fn(RequestId, u32, u32) -> Work,
+    ) -> bool {
+        let Some(cores) = &self.interface.cores else { return false };
+        if cores.cost(work(id, units.start, 1)) == Time::ZERO {
+            return false;
+        }
+        let mut first = units.start;
+        while first < units.end {
+            let end = self.interface.end_of_page(id, first).min(units.end);
+            self.queue_work(work(id, first, end - first));
+            first = end;
+        }
+        true
+    }
+
+    #[inline(never)]
+    fn core_started(&mut self, started: Started) {
+        Timer::Core(started.core).set(&mut self.array, started.end);
+        if let Some(probe) = self.array.probe_mut() {
+            report_work(probe, &self.interface, started);
+        }
+    }
+
+    /// Handles the end of a core's work: starts its next work, and continues the request or operation.
+    pub(super) fn core_event(&mut self, core: u32) {
+        let Some(cores) = &mut self.interface.cores else { return };
+        let (done, next) = cores.end(core, self.now);
+        next.into_iter().for_each(|started| self.core_started(started));
+        let Some(work) = done else { return };
+        if !matches!(work, Work::Clean(_)) {
+            self.quiet.end();
+        }
+        if work.request().is_some() {
+            self.observe(move |observers, view| observers.spent_by_request(view, work.request(), TimePart::Firmware));
+        }
+        match work {
+            Work::Receive(id) => self.receive(id),
+            Work::Admit(id, units) => self.queue_for_admission(id, units),
+            Work::Search(id, first, count) => self.search_buffer(id, first..first + count),
+            Work::LookUp(id, first, count) => self.read_units(id, first..first + count),
+            Work::Trim(id, _) => self.trim_rest(id, 0),
+            Work::WriteOut(units) => {
+                self.write_out(units);
+                self.admit(); // Units that need no write any more have freed their slots.
+            }
+            Work::Clean(plane) => {
+                self.jobs.grant(plane);
+                self.step(plane);
+            }
+            Work::Answer(id) => self.answer(id, TransactionId::NONE),
         }
     }
 }

@@ -1,119 +1,96 @@
 //! Start of operations: binds a transaction to its physical address when its LUN and channel are granted.
 
 use super::{Device, Mutant};
-use crate::config::advanced::Waste;
-use crate::config::cells::CellMode;
+use crate::dispatch::{Binder, Parts, View};
 use crate::durability::flash::FlashEvent;
 use crate::durability::own::cause_of;
-use crate::ftl::mapping::PADDING;
-use crate::ftl::space::{FrontierId, Role};
+use crate::ftl::gc::copies::Fit;
+use crate::ftl::mapping::{Bound, call};
+use crate::ftl::space::Role;
 use crate::metrics::counters::{ProgramCause, ReadCause};
-use crate::nand::array::{self, Operation, Spot};
-use crate::sim::id::{PlaneId, Ppn, RequestId, TransactionId};
+use crate::nand::array::{Operation, Spot};
+use crate::sim::id::{LunId, Ppn, TransactionId};
 use crate::sim::time::Time;
-use crate::work::{Class, Kind, Purpose, Transaction};
+use crate::work::{Kind, Purpose, Transaction};
 
-impl Device {
-    /// Builds the array operation `at` a spot for the first transaction of a queue, and binds its physical address.
-    /// Returns `false` if the operation cannot start or is not needed.
+impl Binder for Device {
     #[inline(always)]
-    pub(super) fn bind_transaction(&mut self, id: TransactionId, rank: u8, at: Spot) -> bool {
+    fn view(&self) -> View<'_> {
+        View {
+            dispatch: &self.dispatch,
+            transactions: &self.transactions,
+            array: &self.array,
+            ftl: &self.ftl,
+            jobs: &self.jobs,
+            interface: &self.interface,
+            now: self.now,
+        }
+    }
+
+    #[inline(always)]
+    fn parts(&mut self) -> Parts<'_> {
+        Parts {
+            dispatch: &mut self.dispatch,
+            transactions: &mut self.transactions,
+            array: &mut self.array,
+            tasks: &mut self.tasks,
+            ftl: &mut self.ftl,
+            interface: &self.interface,
+            now: self.now,
+        }
+    }
+
+    #[inline(always)]
+    fn bind(&mut self, id: TransactionId, rank: u8, at: Spot) -> bool {
         self.transactions[id].next = TransactionId::NONE;
         match self.transactions[id].kind {
-            Kind::HostRead => self.start_read(id, ReadCause::Host, at),
-            Kind::RmwRead => self.start_read(id, ReadCause::Rmw, at),
+            Kind::HostRead => self.start_read(id, ReadCause::Host, Purpose::OfClass, at),
+            Kind::RmwRead => self.start_read(id, ReadCause::Rmw, Purpose::OfClass, at),
             Kind::GcRead => self.start_gc_read(id, at),
             Kind::Write => self.start_write(id, rank, at),
             Kind::GcWrite => self.start_copies(id, at),
             Kind::CopyBack => self.start_copy_back(id, at),
             Kind::Erase => self.start_erase(id, at),
             Kind::Summary => self.start_summary(id, at),
-            Kind::MergeRead => self.start_merge_read(id, at),
-            Kind::MergeWrite => self.start_merge_write(id, at),
+            Kind::MergeRead => self.start_read(id, ReadCause::Merge, self.transactions[id].purpose(), at),
+            Kind::MergeWrite | Kind::MapWrite => self.start_kept(id, at),
             Kind::MapRead => self.start_map_read(id, at),
-            Kind::MapWrite => self.start_map_write(id, at),
             Kind::SlotRead | Kind::Translate | Kind::MapHold => unreachable!("such transactions do not wait for LUNs"),
         }
     }
 
-    /// Stores an operation that can start `at` a spot. Returns `true`, which its callers return.
-    #[inline(always)]
-    pub(super) fn put(&mut self, at: Spot, operation: Operation) -> bool {
-        *self.array.draft_mut(at) = operation;
-        true
-    }
-
-    /// Records that the service of a request starts now, if it has not started yet. Returns the tag of the request.
-    #[inline]
-    pub(super) fn serve(&mut self, request: RequestId) -> u64 {
-        if request.is_none() {
-            return u64::MAX; // A write of the buffer that no request waits for.
+    #[inline(never)]
+    fn show_queued(&mut self, id: TransactionId, lun: LunId) {
+        let Device { observers, array, transactions, dispatch, now, .. } = self;
+        if let Some(observers) = observers {
+            observers.enqueued(transactions, array, id, lun, *now);
         }
-        let pending = &mut self.interface.requests[request];
-        pending.start = pending.start.min(self.now);
-        pending.request.tag
+        dispatch.note_queued(array, id, *now);
     }
+}
 
-    /// Binds a read of a victim's page.
+impl Device {
+    /// Binds a read of a victim's page, of a cold block, or of a block that is folded.
     #[inline(always)]
     fn start_gc_read(&mut self, id: TransactionId, at: Spot) -> bool {
+        let (mut cause, mut purpose) = (ReadCause::Gc, Purpose::OfClass);
         if self.ftl.blocks.moves_for_reasons() {
-            return self.start_read_of_any(id, at);
+            let block = self.ftl.blocks.block_of(self.transactions[id].ppn);
+            (cause, purpose) = (self.ftl.blocks.cause_of_read(block), self.ftl.blocks.purpose_of_move(block));
         }
-        self.start_read(id, ReadCause::Gc, at)
-    }
-
-    /// Binds a read of a page of a victim, of a cold block, or of a block that is folded.
-    #[cold]
-    fn start_read_of_any(&mut self, id: TransactionId, at: Spot) -> bool {
-        let cause = self.ftl.blocks.cause_of_read(self.ftl.blocks.block_of(self.transactions[id].ppn));
-        let starts = self.start_read(id, cause, at);
-        if starts {
-            self.array.draft_mut(at).purpose = match cause {
-                ReadCause::Wear => Purpose::Wear,
-                ReadCause::Fold => Purpose::Fold,
-                _ => Purpose::OfClass,
-            };
-        }
-        starts
-    }
-
-    /// Starts a read of units that a mapping scheme copies.
-    fn start_merge_read(&mut self, id: TransactionId, at: Spot) -> bool {
-        let starts = self.start_read(id, ReadCause::Merge, at);
-        self.array.draft_mut(at).purpose = self.transactions[id].purpose();
-        starts
-    }
-
-    /// Starts a program of units that a mapping scheme copies.
-    fn start_merge_write(&mut self, id: TransactionId, at: Spot) -> bool {
-        let purpose = self.transactions[id].purpose();
-        let starts = self.start_kept(id, at);
-        if starts {
-            self.array.draft_mut(at).purpose = purpose;
-        }
-        starts
-    }
-
-    /// Starts a program of a translation page.
-    fn start_map_write(&mut self, id: TransactionId, at: Spot) -> bool {
-        let starts = self.start_kept(id, at);
-        if starts {
-            self.set_cell_times(at);
-        }
-        starts
+        self.start_read(id, cause, purpose, at)
     }
 
     #[inline(always)]
-    fn start_read(&mut self, id: TransactionId, cause: ReadCause, at: Spot) -> bool {
+    fn start_read(&mut self, id: TransactionId, cause: ReadCause, purpose: Purpose, at: Spot) -> bool {
         let read = self.transactions[id];
         let shape = *self.ftl.shape();
         let spans = shape.pages_per_unit > 1;
         let pages = if spans { u32::from(read.units) } else { 1 };
         self.ftl.note_read(cause, pages);
         let tag = match read.kind {
-            Kind::HostRead => self.serve(read.request()),
-            Kind::RmwRead => self.serve(self.transactions[read.write()].request()),
+            Kind::HostRead => self.interface.serve(read.request(), self.now),
+            Kind::RmwRead => self.interface.serve(self.transactions[read.write()].request(), self.now),
             _ => u64::MAX,
         };
         let timing = self.array.timing();
@@ -122,88 +99,67 @@ impl Device {
             _ => None,
         };
         let whole = || if spans { timing.page_out } else { timing.units_out[usize::from(read.units)] };
+        let of = Operation { purpose, ..Operation::of(&read, self.dispatch.rank_of(read.class), tag) };
         let data = needed.unwrap_or_else(whole);
-        self.put(at, self.read(&read, pages, data, tag));
-        if self.ftl.folding.is_some() {
-            self.set_cache_times(at, pages);
+        *self.array.draft_mut(at) = self.array.timing().read(of, pages, data, || self.ftl.page_in_block(read.ppn));
+        if self.ftl.folding.is_some() && self.ftl.note_cache_read(read.ppn, pages) {
+            self.set_cell_times(at);
         }
         true
     }
 
-    /// Sets the times of the read `at` a spot if it is in the SLC cache, and counts its pages.
-    #[inline(never)]
-    fn set_cache_times(&mut self, at: Spot, pages: u32) {
-        if self.ftl.blocks.role_at(Ppn(self.array.draft(at).ppn)) == Role::Cache {
-            self.ftl.counters.slc.pages_read += u64::from(pages);
-            self.set_cell_times(at);
-        }
-    }
-
-    /// Returns the operation of a read of `pages` pages. Each takes the channel for `data`.
-    #[inline(always)]
-    pub(super) fn read(&self, read: &Transaction, pages: u32, data: Time, tag: u64) -> Operation {
+    /// Starts a read of a translation page, or of one flash page of it.
+    fn start_map_read(&mut self, id: TransactionId, at: Spot) -> bool {
+        let read = self.transactions[id];
+        self.ftl.note_map_read(&read);
+        let of = Operation::of(&read, self.dispatch.rank_of(read.class), u64::MAX);
         let timing = self.array.timing();
-        Operation {
-            kind: array::Kind::Read,
-            class: read.class,
-            rank: self.dispatch.rank_of(read.class),
-            plane: read.plane,
-            members: 1,
-            pages,
-            command: timing.read_command,
-            data,
-            cell: timing.of(CellMode::Native).read_of(|| self.page_in_block(read.ppn)),
-            program: Time::ZERO,
-            tag,
-            ppn: read.ppn.0,
-            purpose: Purpose::OfClass,
-        }
+        *self.array.draft_mut(at) =
+            timing.read(of, u32::from(read.units), timing.page_out, || self.ftl.page_in_block(read.ppn));
+        self.set_cell_times(at);
+        true
     }
 
     /// Sets the times of the read or program `at` a spot to those of the cell mode of its block. Called for all
     /// operations that may be in a block that is not in native mode, which excludes data blocks.
-    pub(super) fn set_cell_times(&mut self, at: Spot) {
-        let &Operation { kind, ppn, .. } = self.array.draft(at);
-        let cells = self.ftl.blocks.cells_at(Ppn(ppn));
-        if cells.is_native() {
-            return;
+    #[inline(never)]
+    fn set_cell_times(&mut self, at: Spot) {
+        if let Some((cells, page)) = self.ftl.cells_of(Ppn(self.array.draft(at).ppn)) {
+            self.array.set_cells(at, cells, page);
         }
-        let page = self.page_in_block(Ppn(ppn));
-        let times = self.array.timing().of(cells);
-        let (cell, data) = match kind {
-            array::Kind::Program => (times.program(page), Some(times.program_in)),
-            _ => (times.read(page), None),
-        };
-        let operation = self.array.draft_mut(at);
-        (operation.cell, operation.data) = (cell, data.unwrap_or(operation.data));
     }
 
-    /// Returns the number of the (first) page of a unit within its block.
-    #[inline]
-    pub(super) fn page_in_block(&self, ppn: Ppn) -> u32 {
-        let shape = self.ftl.shape();
-        shape.units_per_page.divide(self.ftl.blocks.offset_in_block(ppn)) * shape.pages_per_unit
-    }
-
+    /// Returns the operation of a program in a native block, for a transaction that was bound.
     #[inline(always)]
-    pub(super) fn program(&self, class: Class, plane: PlaneId, ppn: Ppn, tag: u64) -> Operation {
-        let timing = self.array.timing();
-        let times = timing.of(CellMode::Native);
-        Operation {
-            kind: array::Kind::Program,
-            class,
-            rank: self.dispatch.rank_of(class),
-            plane,
-            members: 1,
-            pages: self.ftl.shape().pages_per_unit,
-            command: timing.program_command,
-            data: times.program_in,
-            cell: times.program_of(|| self.page_in_block(ppn)),
-            program: Time::ZERO,
-            tag,
-            ppn: ppn.0,
-            purpose: Purpose::OfClass,
+    fn program(&self, bound: &Transaction, tag: u64) -> Operation {
+        let of = Operation::of(bound, self.dispatch.rank_of(bound.class), tag);
+        self.array.timing().program(of, self.ftl.shape().pages_per_unit, || self.ftl.page_in_block(bound.ppn))
+    }
+
+    /// Binds a program in kept blocks. Returns `false` if there is nothing to program.
+    fn start_kept(&mut self, id: TransactionId, at: Spot) -> bool {
+        let Some(Bound { class, plane, ppn }) = call::bind(self, id) else { return false };
+        let write = &mut self.transactions[id];
+        let (mut tag, mut purpose) = (u64::MAX, Purpose::OfClass);
+        match write.kind {
+            Kind::Write => tag = self.interface.tag_of(write.request()),
+            Kind::MergeWrite => (write.ppn, purpose) = (ppn, write.purpose()),
+            _ => write.ppn = ppn,
         }
+        let mut bound = *write;
+        (bound.class, bound.plane, bound.ppn) = (class, plane, ppn);
+        if bound.kind == Kind::MapWrite {
+            let (page, sequence) = (bound.map_page(), self.sequence_for_log());
+            self.observe(move |observers, view| observers.map_write_began(view, page, ppn, sequence));
+        } else {
+            let renumbers = self.renumbers_copies();
+            self.observe(move |observers, view| observers.kept_began(view, ppn, id, renumbers));
+        }
+        *self.array.draft_mut(at) = Operation { purpose, ..self.program(&bound, tag) };
+        if bound.kind == Kind::MapWrite {
+            self.set_cell_times(at);
+        }
+        true
     }
 
     /// Binds a write, with other queued writes that fill its program. Parks the write if its plane has no room.
@@ -221,7 +177,9 @@ impl Device {
             return false;
         }
         // A write that must not wait for an erase may use space that is reserved for garbage collection.
-        let has_room = self.ftl.blocks.takes_host_write(plane) || self.takes_own(id, plane);
+        // A unit of the device itself goes to native blocks if the SLC cache has no room.
+        let takes_own = || self.ftl.is_own(self.transactions[id].lpn) && self.ftl.blocks.takes_own_write(plane);
+        let has_room = self.ftl.blocks.takes_host_write(plane) || takes_own();
         let lent = !has_room && !self.jobs.may_retry(&self.ftl, plane, self.transactions[id].dependency);
         if lent && !self.may_free(id, plane) {
             self.stall(id, plane);
@@ -234,30 +192,12 @@ impl Device {
         let is_cached = blocks.is_cache_frontier(frontier);
         let group = blocks.program_units_of(frontier, self.ftl.shape().units_per_program);
         let first = self.ftl.blocks.advance(frontier, group);
-        let mut count = 1;
         let kept = if self.config.nand.advanced.copy_back_modify { self.read_fused(id) } else { None };
-        self.bind(id, first);
-        let mut last = id;
-        while count < group && !lent {
-            let key = (self.array.lun_of(plane), plane, rank);
-            let more = self.dispatch.take_companion(&mut self.transactions, key, class);
-            if more.is_none() {
-                break;
-            }
-            self.bind(more, Ppn(first.0 + count));
-            self.transactions[last].next = more;
-            last = more;
-            count += 1;
-        }
-        self.transactions[last].next = TransactionId::NONE;
-        self.pad(first, count, group);
+        let count = self.bind_writes(id, rank, first, if lent { 1 } else { group });
+        self.ftl.map.pad(first.0 + count..first.0 + group);
         let cause = cause_of(self.durability.as_deref(), &self.ftl, &self.transactions, (id, count));
-        let is_elsewhere = || lent || frontier != self.ftl.blocks.host_frontier(plane, class);
-        if cause == ProgramCause::Host && self.ftl.classes.is_some() && is_elsewhere() {
-            self.ftl.note_elsewhere(class, count);
-        }
-        self.note_writes(plane, is_cached, cause, count);
-        self.observe_writes(first, group, cause, id);
+        self.ftl.note_writes(plane, (frontier, lent), cause, class, count);
+        self.observe(move |observers, view| observers.writes_began(view, first, group, cause, id));
         if self.ftl.blocks.free_blocks(plane, Role::Data) != free_blocks {
             self.ftl.refresh_ready(plane);
             self.jobs.collect_together(&mut self.ftl, &mut self.tasks, plane);
@@ -270,37 +210,40 @@ impl Device {
             self.ftl.refresh_ready(plane);
         }
         self.jobs.note_taken(&self.ftl, plane).for_each(|plane| self.clean(plane));
-        let tag = self.interface.tag_of(self.transactions[id].request());
-        let program = self.program(Class::HostProgram, plane, first, tag);
-        match kept {
-            Some(kept) => self.put(at, self.fused(id, kept, program)),
-            None if is_cached => self.put_cached(at, program),
-            None => self.put(at, program),
+        let write = &self.transactions[id];
+        let mut program = self.program(write, self.interface.tag_of(write.request()));
+        if let Some(kept) = kept {
+            let data = self.array.timing().sectors_in[usize::from(write.end - write.first)];
+            program = self.array.timing().copy_back(program, data, || self.ftl.page_in_block(kept));
         }
-    }
-
-    /// Counts a program of `count` units, in the SLC cache or in a native block.
-    #[inline]
-    fn note_writes(&mut self, plane: PlaneId, is_cached: bool, cause: ProgramCause, count: u32) {
-        if is_cached {
-            self.ftl.note_cache_program(plane, cause, count);
-        } else {
-            self.ftl.note_program_in(plane, cause, count);
+        *self.array.draft_mut(at) = program;
+        if is_cached && kept.is_none() {
+            self.set_cell_times(at);
         }
-    }
-
-    /// Stores a program in the SLC cache `at` a spot. Returns `true`, as [`Device::put`] does.
-    #[inline(never)]
-    fn put_cached(&mut self, at: Spot, program: Operation) -> bool {
-        self.put(at, program);
-        self.set_cell_times(at);
         true
     }
 
-    /// Returns `true` if a write is of the device itself and goes to native blocks, because the SLC cache has no room.
-    #[cold]
-    fn takes_own(&self, id: TransactionId, plane: PlaneId) -> bool {
-        self.ftl.is_own(self.transactions[id].lpn) && self.ftl.blocks.takes_own_write(plane)
+    /// Binds a write to the physical address `first`, and other queued writes to the next ones, `most` in all. Returns
+    /// the number of writes, which are linked.
+    #[inline(always)]
+    fn bind_writes(&mut self, id: TransactionId, rank: u8, first: Ppn, most: u32) -> u32 {
+        let Transaction { plane, temperature, .. } = self.transactions[id];
+        self.bind(id, first);
+        let mut count = 1;
+        let mut last = id;
+        while count < most {
+            let key = (self.array.lun_of(plane), plane, rank);
+            let more = self.dispatch.take_companion(&mut self.transactions, key, temperature);
+            if more.is_none() {
+                break;
+            }
+            self.bind(more, Ppn(first.0 + count));
+            self.transactions[last].next = more;
+            last = more;
+            count += 1;
+        }
+        self.transactions[last].next = TransactionId::NONE;
+        count
     }
 
     /// Starts the read of a write that is fused with it (`copy_back_modify`). Returns the address of the sectors that
@@ -309,28 +252,15 @@ impl Device {
     fn read_fused(&mut self, id: TransactionId) -> Option<Ppn> {
         let Transaction { complete, source, .. } = self.transactions[id];
         if !complete && source.is_none() {
-            self.observe_completed(id, TransactionId::NONE); // A trim has dropped the rest.
+            // A trim has dropped the rest.
+            self.observe(move |observers, view| observers.completed(view, id, TransactionId::NONE));
         }
         (!complete && source.is_some()).then(|| {
             self.ftl.note_read(ReadCause::Rmw, 1);
             self.check_rmw_read(id, source, 1);
-            self.observe_kept(id, source);
+            self.observe(move |observers, view| observers.kept(view, id, source));
             source
         })
-    }
-
-    /// Returns the operation of a write that is fused with the read of the sectors that it keeps, which are at `kept`.
-    #[cold]
-    fn fused(&self, id: TransactionId, kept: Ppn, program: Operation) -> Operation {
-        let (timing, Transaction { first, end, .. }) = (self.array.timing(), self.transactions[id]);
-        Operation {
-            kind: array::Kind::CopyBack,
-            command: timing.read_command,
-            data: timing.sectors_in[usize::from(end - first)],
-            cell: timing.of(CellMode::Native).read_of(|| self.page_in_block(kept)),
-            program: program.cell,
-            ..program
-        }
     }
 
     /// Completes the data of a fused write that will not be programmed, from the address of the sectors that it keeps.
@@ -338,7 +268,7 @@ impl Device {
         let Transaction { complete, source, .. } = self.transactions[id];
         if self.config.nand.advanced.copy_back_modify && !complete && source.is_some() {
             self.check_rmw_read(id, source, 1);
-            self.observe_kept(id, source);
+            self.observe(move |observers, view| observers.kept(view, id, source));
             self.contents_complete(id);
         }
     }
@@ -347,36 +277,30 @@ impl Device {
     /// cannot be erased until the program completes.
     #[inline]
     pub(super) fn bind(&mut self, id: TransactionId, ppn: Ppn) {
-        self.serve(self.transactions[id].request());
-        let write = &mut self.transactions[id];
-        write.ppn = ppn;
-        let old = std::mem::replace(&mut write.source, Ppn::NONE);
-        let lpn = write.lpn;
-        self.ftl.map.set_owner(ppn, lpn.0);
-        self.fetch_from_memory(id, lpn);
-        if old.is_some() {
-            self.ftl.blocks.invalidate(old);
-            self.ftl.counters.units_invalidated += 1;
-            let block = self.ftl.blocks.depend(old);
-            self.transactions[id].dependency = block;
-            self.observe_bound(id, old);
+        self.interface.serve(self.transactions[id].request(), self.now);
+        let old = self.ftl.bind_write(&mut self.transactions[id], ppn);
+        if let Some(buffer) = &mut self.buffer {
+            let plane = self.transactions[id].plane;
+            let next = self.dispatch.first_write(self.array.lun_of(plane), plane);
+            buffer.fetch(id, next, &self.transactions, &self.ftl, self.now);
+        }
+        if let Some(old) = old
+            && let Some(log) = self.log_mut()
+        {
+            log.invalidate(id, old);
         }
     }
 
-    /// Marks the units of a program of `group` units that hold no data as padding.
-    #[inline]
-    fn pad(&mut self, first: Ppn, count: u32, group: u32) {
-        for ppn in first.0 + count..first.0 + group {
-            self.ftl.map.set_owner(Ppn(ppn), PADDING);
-        }
-    }
-
-    /// Drops a copy operation of garbage collection because the device is read-only. The units stay at their old
-    /// addresses.
-    fn leave_unmoved(&mut self, id: TransactionId) -> bool {
+    /// Drops a copy operation of garbage collection that has nothing to do. Units stay at their old addresses if the
+    /// device is read-only.
+    fn drop_copies(&mut self, id: TransactionId) -> bool {
         let plane = self.transactions.remove(id).plane;
         self.jobs[plane].busy = false;
-        self.end_hold(plane);
+        if self.ftl.is_read_only() {
+            self.end_hold(plane);
+        } else {
+            self.clean(plane);
+        }
         false
     }
 
@@ -385,45 +309,21 @@ impl Device {
     fn start_copies(&mut self, id: TransactionId, at: Spot) -> bool {
         let plane = self.transactions[id].plane;
         if self.ftl.is_read_only() {
-            return self.leave_unmoved(id);
+            return self.drop_copies(id);
         }
         self.drop_invalid(plane, false);
-        let group = self.ftl.shape().units_per_program;
-        let moving = &mut self.jobs[plane].moving;
-        let first_copy = moving.copies.first().copied();
-        let count = moving.copies.len().min(group as usize);
-        let Some(first_copy) = first_copy else {
-            self.transactions.remove(id);
-            self.jobs[plane].busy = false;
-            self.clean(plane);
-            return false;
+        let Some((first, cause)) = self.jobs[plane].bind_copies(&mut self.ftl, plane) else {
+            return self.drop_copies(id);
         };
-        let free_blocks = self.ftl.blocks.free_blocks(plane, Role::Data);
-        let class = self.ftl.class_of(first_copy.lpn);
-        let blocks = &self.ftl.blocks;
-        let cause = if blocks.moves_for_reasons() {
-            blocks.cause_of_copy(blocks.block_of(first_copy.from))
-        } else {
-            ProgramCause::Gc
-        };
-        let frontier = match cause {
-            ProgramCause::Wear => blocks.frontier_for_copy(plane, first_copy.from, class),
-            _ => blocks.frontier_for_moved(plane, class),
-        };
-        moving.writing = count;
-        let first = self.ftl.bind_copies(frontier, &moving.copies[..count], group, |_, _, _| {});
-        self.ftl.note_program_in(plane, cause, count as u32);
         self.transactions[id].ppn = first;
-        self.observe_copies(plane, first, group, false);
-        if self.ftl.blocks.free_blocks(plane, Role::Data) != free_blocks || self.ftl.shape().single_frontier {
-            self.ftl.refresh_ready(plane);
-        }
-        self.put(at, self.program(self.transactions[id].class, plane, first, u64::MAX));
-        match cause {
-            ProgramCause::Wear => self.array.draft_mut(at).purpose = Purpose::Wear,
-            ProgramCause::Fold => self.array.draft_mut(at).purpose = Purpose::Fold,
-            _ => {}
-        }
+        let renumbers = self.renumbers_copies();
+        self.observe(move |observers, view| observers.copies_began(view, plane, first, renumbers));
+        let purpose = match cause {
+            ProgramCause::Wear => Purpose::Wear,
+            ProgramCause::Fold => Purpose::Fold,
+            _ => Purpose::OfClass,
+        };
+        *self.array.draft_mut(at) = Operation { purpose, ..self.program(&self.transactions[id], u64::MAX) };
         true
     }
 
@@ -432,105 +332,34 @@ impl Device {
     fn start_copy_back(&mut self, id: TransactionId, at: Spot) -> bool {
         let plane = self.transactions[id].plane;
         if self.ftl.is_read_only() {
-            return self.leave_unmoved(id);
+            return self.drop_copies(id);
         }
         self.drop_invalid(plane, true);
         if self.jobs[plane].moving.back.is_empty() {
-            self.transactions.remove(id);
-            self.jobs[plane].busy = false;
-            self.clean(plane);
-            return false;
+            return self.drop_copies(id);
         }
-        let shape = *self.ftl.shape();
-        let page_units = shape.units_per_page.divisor();
-        let first = self.transactions[id].ppn;
-        let from = Ppn(first.0 / page_units * page_units);
-        if !self.make_parity_fit(plane, from) {
+        let page_units = self.ftl.shape().units_per_page.divisor();
+        let from = Ppn(self.transactions[id].ppn.0 / page_units * page_units);
+        let fit = self.jobs[plane].make_parity_fit(&mut self.ftl, plane, from);
+        if let Fit::Skipped(ppn) = fit {
+            self.program_ended(ppn, Role::Data);
+        }
+        if fit == Fit::Not {
             let job = &mut self.jobs[plane];
             job.moving.copies.append(&mut job.moving.back);
             self.transactions[id].kind = Kind::GcRead;
             self.transactions[id] = self.transactions[id].of_job(plane);
             return self.start_gc_read(id, at);
         }
-        let free_blocks = self.ftl.blocks.free_blocks(plane, Role::Data);
-        let to = self.ftl.blocks.advance(self.frontier_of_back(plane, from), page_units);
-        self.pad(to, 0, shape.units_per_program);
-        let job = &mut self.jobs[plane];
-        for copy in &job.moving.back {
-            self.ftl.map.set_owner(Ppn(to.0 + copy.from.0 - from.0), copy.lpn);
-        }
-        self.ftl.note_copy_back(self.ftl.blocks.block_of(from), job.moving.back.len() as u32);
+        let to = self.jobs[plane].bind_back(&mut self.ftl, plane, from);
         self.transactions[id].ppn = to;
-        self.observe_copies(plane, to, page_units, true);
-        if self.ftl.blocks.free_blocks(plane, Role::Data) != free_blocks || shape.single_frontier {
-            self.ftl.refresh_ready(plane);
-        }
-        let timing = self.array.timing();
-        let times = timing.of(CellMode::Native);
-        let class = self.transactions[id].class;
-        let operation = Operation {
-            kind: array::Kind::CopyBack,
-            command: timing.read_command,
-            data: Time::ZERO,
-            cell: times.read_of(|| self.page_in_block(from)),
-            program: times.program_of(|| self.page_in_block(to)),
-            purpose: if self.ftl.blocks.is_cold(self.ftl.blocks.block_of(from)) {
-                Purpose::Wear
-            } else {
-                Purpose::OfClass
-            },
-            ..self.program(class, plane, to, u64::MAX)
-        };
-        self.put(at, operation)
-    }
-
-    /// Returns the frontier that copy-back moves a page of a victim to.
-    pub(super) fn frontier_of_back(&self, plane: PlaneId, from: Ppn) -> FrontierId {
-        self.ftl.blocks.frontier_for_copy(plane, from, 0)
-    }
-
-    /// Returns `true` if copy-back can move the page `from` to the next page of its frontier. Restriction *b* requires
-    /// that both pages are odd or both even. Skips a page of the frontier if necessary and if the waste is allowed.
-    fn make_parity_fit(&mut self, plane: PlaneId, from: Ppn) -> bool {
-        let shape = *self.ftl.shape();
-        let page_units = shape.units_per_page.divisor();
-        let advanced = &self.config.nand.advanced;
-        let (blind, keeps_parity) = (advanced.copy_back == Waste::Blind, advanced.copy_back_parity);
-        let frontier = self.frontier_of_back(plane, from);
-        let next = self.ftl.blocks.next_ppn(frontier);
-        let next_page = next.map_or(0, |ppn| self.page_in_block(ppn));
-        let fits = !keeps_parity || (self.page_in_block(from) ^ next_page) & 1 == 0;
-        let job = &mut self.jobs[plane];
-        let invalid = page_units - job.moving.back.len() as u32;
-        let cost = invalid + if fits { 0 } else { page_units };
-        if cost == 0 {
-            return true;
-        }
-        if !blind || job.gain < cost + shape.units_per_program {
-            return false;
-        }
-        job.gain -= cost;
-        if let (false, Some(ppn)) = (fits, next) {
-            self.ftl.waste(frontier, page_units, ProgramCause::WasteCopyback);
-            self.program_ended(ppn, Role::Data);
-        }
+        let renumbers = self.renumbers_copies();
+        self.observe(move |observers, view| observers.copy_back_began(view, plane, to, renumbers));
+        let is_cold = self.ftl.blocks.is_cold(self.ftl.blocks.block_of(from));
+        let purpose = if is_cold { Purpose::Wear } else { Purpose::OfClass };
+        let program = Operation { purpose, ..self.program(&self.transactions[id], u64::MAX) };
+        *self.array.draft_mut(at) = self.array.timing().copy_back(program, Time::ZERO, || self.ftl.page_in_block(from));
         true
-    }
-
-    /// Returns `true` if the next page to be moved by copy-back could be moved if it was bound now: see
-    /// [`Device::make_parity_fit`].
-    pub(super) fn stays_copy_back(&self, plane: PlaneId) -> bool {
-        let shape = self.ftl.shape();
-        let page_units = shape.units_per_page.divisor();
-        let job = &self.jobs[plane];
-        let valid = job.moving.back.iter().filter(|copy| self.ftl.blocks.is_valid(copy.from));
-        let (Some(first), count) = (valid.clone().next(), valid.count() as u32) else { return false };
-        let next = self.ftl.blocks.next_ppn(self.frontier_of_back(plane, first.from));
-        let next = next.map_or(0, |ppn| self.page_in_block(ppn));
-        let fits = (self.page_in_block(first.from) ^ next) & 1 == 0;
-        let cost = page_units - count + if fits { 0 } else { page_units };
-        let blind = self.config.nand.advanced.copy_back == Waste::Blind;
-        cost == 0 || (blind && job.gain >= cost + shape.units_per_program)
     }
 
     #[inline(always)]
@@ -540,38 +369,23 @@ impl Device {
             self.options.mutant == Mutant::EraseEarly || self.ftl.blocks.can_erase(erase.block()),
             "a block is erased although something depends on it"
         );
-        self.observe_flash(FlashEvent::EraseBegun { block: erase.block() });
-        let is_folded = self.ftl.blocks.block(erase.block()).role == Role::Cache;
-        let purpose = if is_folded { Purpose::Fold } else { self.ftl.blocks.purpose_of_erase(erase.block()) };
-        let timing = self.array.timing();
-        let operation = Operation {
-            kind: array::Kind::Erase,
-            class: erase.class,
-            rank: self.dispatch.rank_of(erase.class),
-            plane: erase.plane,
-            members: 1,
-            pages: 1,
-            command: timing.erase_command,
-            data: Time::ZERO,
-            cell: timing.erase,
-            program: Time::ZERO,
-            tag: u64::MAX,
-            ppn: erase.ppn.0,
-            purpose,
-        };
+        self.observe(move |observers, _| observers.changed(FlashEvent::EraseBegun { block: erase.block() }));
+        let blocks = &self.ftl.blocks;
+        let is_folded = blocks.block(erase.block()).role == Role::Cache;
+        let purpose = if is_folded { Purpose::Fold } else { blocks.purpose_of_erase(erase.block()) };
         if self.ftl.shape().is_exclusive {
             self.end_hold(erase.plane);
         }
-        self.put(at, operation)
+        let of = Operation::of(&erase, self.dispatch.rank_of(erase.class), u64::MAX);
+        *self.array.draft_mut(at) = Operation { purpose, ..self.array.timing().erase(of) };
+        true
     }
 
     fn start_summary(&mut self, id: TransactionId, at: Spot) -> bool {
         let summary = self.transactions[id];
         self.ftl.note_summary(self.ftl.blocks.block(self.ftl.blocks.block_of(summary.ppn)).role);
-        self.observe_summary(summary.ppn);
-        let mut operation = self.program(Class::Summary, summary.plane, summary.ppn, u64::MAX);
-        operation.pages = 1;
-        self.put(at, operation);
+        self.observe(move |observers, view| observers.summary_began(view, summary.ppn));
+        *self.array.draft_mut(at) = Operation { pages: 1, ..self.program(&summary, u64::MAX) };
         self.set_cell_times(at);
         self.array.draft_mut(at).data = self.array.timing().summary_in;
         true

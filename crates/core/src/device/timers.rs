@@ -2,9 +2,10 @@
 //!
 //! The event queue orders events by time, then by when they were set. The numbers of the sources do not matter.
 
-use super::Device;
 use crate::config::DeviceConfig;
 use crate::ftl::gc::IdleWork;
+use crate::host::interface::HostInterface;
+use crate::nand::array::Array;
 use crate::sim::time::Time;
 
 /// An event source. Each has at most one pending event.
@@ -99,55 +100,66 @@ const QUIET_TIMERS: usize = 64;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Quiet(usize);
 
-impl Device {
+impl Quiet {
     /// Notes progress: an operation of the array, or a step of a request.
     #[inline(always)]
-    pub(super) fn note_progress(&mut self) {
+    pub(super) fn end(&mut self) {
         if cfg!(debug_assertions) {
-            self.quiet = Quiet(0);
+            self.0 = 0;
         }
     }
 
-    /// Notes an event of a timer. In debug builds, fails if timers are set again and again although nothing changes.
-    #[inline(always)]
-    pub(super) fn note_timer(&mut self, timer: Timer) {
-        if !cfg!(debug_assertions) {
-            return;
-        }
+    /// Notes an event of a timer. Returns `false` if timers were set again and again although nothing changes.
+    pub(super) fn allows(&mut self, timer: Timer, interface: &HostInterface, planes: u32) -> bool {
         match timer {
             // Each event moves a request on.
-            Timer::Link | Timer::Memory => self.note_progress(),
+            Timer::Link | Timer::Memory => self.end(),
             // Partial program units wait for units that a core is about to write.
-            Timer::Fill if self.interface.cores.as_deref().is_some_and(|cores| !cores.are_idle()) => {}
+            Timer::Fill if interface.cores.as_deref().is_some_and(|cores| !cores.are_idle()) => {}
             // Work of the cores is progress, except for the choice of a victim, which may find none.
-            Timer::Core(_) => self.quiet.0 += 1,
+            Timer::Core(_) => self.0 += 1,
             // Each event frees places, starts operations, or lets a write pass. If not, it must not be set again.
             Timer::Completion | Timer::Fill | Timer::BufferIdle | Timer::Background | Timer::Fold | Timer::Throttle => {
-                self.quiet.0 += 1;
+                self.0 += 1;
             }
         }
-        let most = QUIET_TIMERS + self.outstanding() + self.interface.depth() + self.config.total_planes() as usize;
-        assert!(self.quiet.0 <= most, "{timer:?} is set again without progress: {}", self.explain_stall());
+        self.0 <= QUIET_TIMERS + interface.outstanding() + interface.depth() + planes as usize
     }
+}
 
-    /// Sets the event of a timer and replaces its pending one.
+/// The pending event of a timer, in the queue of the array.
+impl Timer {
+    /// Sets the event, and replaces the pending one.
     #[inline]
-    pub(super) fn set_timer(&mut self, timer: Timer, at: Time) {
-        let number = self.array.first_other() + timer.number();
-        self.array.events().set(number, at);
+    pub(super) fn set(self, array: &mut Array, at: Time) {
+        let number = array.first_other() + self.number();
+        array.events().set(number, at);
     }
 
-    /// Removes the event of a timer.
-    pub(super) fn clear_timer(&mut self, timer: Timer) {
-        let number = self.array.first_other() + timer.number();
-        self.array.events().clear(number);
-    }
-
-    /// Returns the time of the event of a timer, if it has one.
+    /// Sets the event if there is a time for it.
     #[inline]
-    pub(super) fn timer(&mut self, timer: Timer) -> Option<Time> {
-        let number = self.array.first_other() + timer.number();
-        self.array.events().time_of(number)
+    pub(super) fn set_if(self, array: &mut Array, at: Option<Time>) {
+        if let Some(at) = at {
+            self.set(array, at);
+        }
+    }
+
+    /// Sets the event, unless it is pending at this time. Removes it if there is no time for it.
+    pub(super) fn renew(self, array: &mut Array, at: Option<Time>) {
+        if self.time(array) != at {
+            self.set_if(array, at);
+        }
+        if at.is_none() {
+            let number = array.first_other() + self.number();
+            array.events().clear(number);
+        }
+    }
+
+    /// Returns the time of the pending event, if there is one.
+    #[inline]
+    pub(super) fn time(self, array: &mut Array) -> Option<Time> {
+        let number = array.first_other() + self.number();
+        array.events().time_of(number)
     }
 }
 

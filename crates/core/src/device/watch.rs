@@ -1,4 +1,4 @@
-//! Observation: reports queued and granted operations to observers and probes, and samples the state of the device.
+//! Inspection: samples the state of the device.
 
 use std::ops::Range;
 
@@ -6,11 +6,8 @@ use super::Device;
 use crate::ftl::space::Role;
 use crate::metrics::series::Sample;
 use crate::metrics::summary::FaultState;
-use crate::nand::array::{self, Operation};
-use crate::nand::probe::{Lane, Phase, Slice};
-use crate::sim::id::{LunId, PlaneId, TransactionId};
+use crate::sim::id::PlaneId;
 use crate::sim::time::Time;
-use crate::work::Kind;
 
 impl Device {
     /// Samples the state of the device at `at`. All events up to then, and no later ones, must have been processed. The
@@ -33,8 +30,8 @@ impl Device {
         into.buffer = self.buffer().map_or_else(Default::default, |buffer| buffer.counts);
         into.buffer_units = self.buffer().map_or([0, 0], |buffer| buffer.occupancy());
         into.volatile_units = self.buffer().map_or((0, 0), |buffer| buffer.volatile_units());
-        into.memory = self.memory_time(at);
-        into.cores = self.core_times(at);
+        into.memory = self.buffer().map_or(Time::ZERO, |buffer| buffer.memory_time(at));
+        into.cores = self.interface.core_times(at);
         self.array.time_until(at, &mut into.channels, &mut into.dies);
         self.array.busy_until(at, &mut into.luns);
         self.jobs.counts_until(at, &mut into.collections);
@@ -60,64 +57,5 @@ impl Device {
     /// Starts to search for the longest queues again, at the start of a measurement.
     pub fn reset_queues(&mut self) {
         self.dispatch.reset_queues();
-    }
-
-    #[inline(never)]
-    pub(super) fn show_enqueue(&mut self, id: TransactionId, lun: LunId) {
-        let Device { observers, array, transactions, now, .. } = self;
-        if let Some(observers) = observers {
-            observers.enqueued(transactions, array, id, lun, *now);
-        }
-        self.show_enqueued(id);
-    }
-
-    /// Reports a queued transaction to the probe, and to a scheduler that picks transactions.
-    #[inline(always)]
-    pub(super) fn show_enqueued(&mut self, id: TransactionId) {
-        if self.array.records_queued() {
-            self.record_enqueued(id);
-        }
-    }
-
-    #[inline(never)]
-    fn record_enqueued(&mut self, id: TransactionId) {
-        self.dispatch.note_arrival(id, self.now);
-        if let Some(probe) = self.array.probe_mut() {
-            probe.enqueued(id, self.now);
-        }
-    }
-
-    /// Reports to the probe the waits of the transactions whose operation starts now: the writes of a program, or a
-    /// single transaction.
-    #[inline(never)]
-    pub(super) fn show_waits(&mut self, first: TransactionId, operation: &Operation) {
-        let mut id = first;
-        while id.is_some() {
-            let waited = id;
-            let transaction = self.transactions[id];
-            let mut slice = Slice::of(Lane::Plane(transaction.plane.0), Phase::Wait, self.now, self.now, operation);
-            slice.lpn = match transaction.kind {
-                Kind::Erase | Kind::Summary | Kind::SlotRead | Kind::MapRead | Kind::MapWrite | Kind::MergeWrite => {
-                    u32::MAX
-                }
-                _ => self.ftl.map.owner(transaction.ppn),
-            };
-            // Each plane of a multi-plane operation has a transaction of its own.
-            slice.plane = transaction.plane.0;
-            match transaction.kind {
-                Kind::Write | Kind::HostRead => slice.tag = self.interface.tag_of(transaction.request()),
-                Kind::RmwRead => slice.tag = self.interface.tag_of(self.transactions[transaction.write()].request()),
-                _ => {}
-            }
-            if array::Kind::from(transaction.kind) == array::Kind::Read
-                || matches!(transaction.kind, Kind::Write | Kind::Erase)
-            {
-                slice.ppn = transaction.ppn.0;
-            }
-            id = transaction.next;
-            if let Some(probe) = self.array.probe_mut() {
-                probe.granted(waited, slice);
-            }
-        }
     }
 }

@@ -41,6 +41,8 @@ pub(crate) struct Filling {
     timeout: Time,
     /// Number of mapping units of a program unit.
     group: u32,
+    /// Number of write slots.
+    slots: u32,
     /// True if the buffer completes program units. With several temperature classes it cannot, because the address of
     /// a dirty unit does not determine its stage.
     is_completed: bool,
@@ -67,6 +69,7 @@ impl Filling {
         (timeout > Time::ZERO).then(|| Filling {
             timeout,
             group: per_program * planes,
+            slots: config.controller.write_slots,
             is_completed: config.temperature.classes() == 1 && u16::try_from(places).is_ok(),
             stages: vec![Stage::default(); stages],
             due: VecDeque::with_capacity(stages),
@@ -160,13 +163,14 @@ impl Filling {
         self.is_completed.then(|| self.missing(list.into()))
     }
 
-    /// Returns the number of slots that the next program unit of a list of the buffer needs.
+    /// Returns the number of slots that the next program unit of a list of the buffer needs, at most all of them.
     pub(crate) fn slots_for(&self, list: Option<u16>) -> u32 {
-        match list.and_then(|list| self.missing_in(list)) {
+        let needed = match list.and_then(|list| self.missing_in(list)) {
             Some(0) => self.group,
             Some(missing) => missing,
             None => 1,
-        }
+        };
+        needed.min(self.slots)
     }
 
     /// Returns the list of the program unit that the buffer began first, and the number of missing units.

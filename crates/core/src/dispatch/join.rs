@@ -6,12 +6,15 @@
 
 use std::ops::Range;
 
-use super::binder::{Address, Target};
+use super::targets::{
+    Address, Target, address_of, cells_at, cells_of, next_opened, next_write, skip_to, takes, target,
+};
+use super::waits::report_waits;
 use super::{Binder, Dispatch, Merging, Parts, View};
 use crate::config::cells::CellMode;
 use crate::nand::array::{self, Member, Operation, Spot};
 use crate::sim::id::{ExecUnitId, LunId, PlaneId, Ppn, TransactionId};
-use crate::work::{Kind, Transaction, Transactions};
+use crate::work::{Kind, Transactions};
 
 impl Dispatch {
     /// Returns `true` if anything waits with `rank` for a LUN, or in the pool of its plane. If a LUN has several pools,
@@ -91,7 +94,8 @@ fn join_planes(
     let mut last = last_of(transactions, lead);
     let Operation { kind, plane: own, ppn, data, tag, .. } = *array.draft(at);
     array.set_member(unit, 0, Member { plane: own, data, tag, ppn });
-    let (address, cells) = (b.address_of(Ppn(ppn), kind), b.cells_at(Ppn(ppn), kind));
+    let ftl = b.view().ftl;
+    let (address, cells) = (address_of(ftl, Ppn(ppn), kind), cells_at(ftl, Ppn(ppn), kind));
     let moves = kind == array::Kind::CopyBack;
     let source = moves.then(|| source_of(b, merging, own)).flatten();
     for plane in merging.others_of(own) {
@@ -118,12 +122,6 @@ fn last_of(transactions: &Transactions, mut id: TransactionId) -> TransactionId 
         id = transactions[id].next;
     }
     id
-}
-
-/// Returns `true` if a transaction reads one flash page. A translation page may span several.
-pub(crate) fn reads_a_page(transaction: &Transaction) -> bool {
-    let Transaction { kind, units, .. } = *transaction;
-    array::Kind::from(kind) == array::Kind::Read && (kind != Kind::MapRead || units == 1)
 }
 
 /// Calls [`Binder::bind`] out of line, for operations that join a command or overlap.
@@ -171,7 +169,7 @@ fn is_of(b: &impl Binder, id: TransactionId, plane: PlaneId, rank: u8, kind: arr
     if id.is_none() {
         return kind == array::Kind::Program && pool_waits_for(b, plane, rank);
     }
-    array::Kind::from(b.view().transactions[id].kind) == kind && b.takes(plane, id)
+    array::Kind::from(b.view().transactions[id].kind) == kind && takes(b.view(), plane, id)
 }
 
 /// Returns `true` if a write of the pool could go to `plane`, with operations of `rank`.
@@ -179,7 +177,7 @@ fn pool_waits_for(b: &impl Binder, plane: PlaneId, rank: u8) -> bool {
     let dispatch = b.view().dispatch;
     rank == dispatch.rank_of_writes()
         && dispatch.first_of_pool(plane) != TransactionId::NONE
-        && b.takes(plane, TransactionId::NONE)
+        && takes(b.view(), plane, TransactionId::NONE)
 }
 
 /// Returns the first transaction that waits with `rank` in the queue of `plane`, or `NONE`.
@@ -198,7 +196,9 @@ pub(super) fn class_of(View { dispatch, transactions, .. }: View, plane: PlaneId
 /// Returns the address of the next page to be moved within `plane`, in the form that copy-backs in several planes must
 /// share.
 fn source_of(b: &impl Binder, merging: Merging, plane: PlaneId) -> Option<Address> {
-    let (block, page) = b.source_of(plane)?;
+    let View { ftl, jobs, .. } = b.view();
+    let copy = jobs[plane].moving.back.first()?;
+    let (block, page) = address_of(ftl, copy.from, array::Kind::CopyBack);
     Some(if merging.strict { (block, page) } else { (0, page) })
 }
 
@@ -208,11 +208,11 @@ fn suits(b: &impl Binder, plane: PlaneId, rank: u8, kind: array::Kind, lead: (Ad
     let ((block, page), cells) = lead;
     let view = b.view();
     let id = first_in(view, plane, rank);
-    if !is_of(b, id, plane, rank, kind) || b.cells(id) != cells {
+    if !is_of(b, id, plane, rank, kind) || cells_of(view, id) != cells {
         return false;
     }
     let is_strict = view.dispatch.merging.strict;
-    match b.target(plane, if id.is_none() { view.dispatch.first_of_pool(plane) } else { id }) {
+    match target(view, plane, if id.is_none() { view.dispatch.first_of_pool(plane) } else { id }) {
         Target::At((other_block, other_page)) => other_page == page && (other_block == block || !is_strict),
         Target::Opens(other_block) => page == 0 && (other_block == Some(block) || !is_strict),
         Target::Alone => false,
@@ -229,14 +229,14 @@ pub(super) fn may_program_together(b: &impl Binder, one: PlaneId, other: PlaneId
     let rank = view.dispatch.rank_of_writes();
     let class = |plane| class_of(view, plane, first_in(view, plane, rank));
     let (class_of_one, class_of_other) = (class(one), class(other));
-    match (b.next_write(one, class_of_one), b.next_write(other, class_of_other)) {
+    match (next_write(view.ftl, one, class_of_one), next_write(view.ftl, other, class_of_other)) {
         (Some(a), Some(b)) => (a.1 == b.1 || merging.blind) && (a.0 == b.0 || !merging.strict),
         (None, None) => true,
         (Some((block, page)), None) => {
-            page == 0 && (!merging.strict || b.next_opened(other, class_of_other) == Some(block))
+            page == 0 && (!merging.strict || next_opened(view.ftl, other, class_of_other) == Some(block))
         }
         (None, Some((block, page))) => {
-            page == 0 && (!merging.strict || b.next_opened(one, class_of_one) == Some(block))
+            page == 0 && (!merging.strict || next_opened(view.ftl, one, class_of_one) == Some(block))
         }
     }
 }
@@ -250,7 +250,7 @@ fn take_for(b: &mut impl Binder, plane: PlaneId, rank: u8, kind: array::Kind) ->
     }
     debug_assert_eq!(kind, array::Kind::Program);
     let id = dispatch.take_from_pool(transactions, plane);
-    b.took(plane);
+    b.parts().ftl.allocation.took(plane);
     id
 }
 
@@ -266,7 +266,7 @@ pub(super) fn level(b: &mut impl Binder, lead: TransactionId, rank: u8) {
     }
     let merging = dispatch.merging;
     let own = transactions[lead].plane;
-    let Some((block, page)) = b.next_write(own, transactions[lead].temperature) else { return };
+    let Some((block, page)) = next_write(view.ftl, own, transactions[lead].temperature) else { return };
     let most = merging.group.divisor() * dispatch.units_per_program;
     let mut in_pool = dispatch.pool_count(transactions, own, most);
     let shares_pool = |plane| dispatch.dynamic && dispatch.pool.of_plane[plane] == dispatch.pool.of_plane[own];
@@ -277,10 +277,10 @@ pub(super) fn level(b: &mut impl Binder, lead: TransactionId, rank: u8) {
         let is_shared = shares_pool(plane);
         let from_pool = id.is_none() && (in_pool > 0 || !is_shared) && pool_waits_for(b, plane, rank);
         let writes = id.is_some() && transactions[id].kind == Kind::Write;
-        if !(from_pool || writes) || !b.takes(plane, id) {
+        if !(from_pool || writes) || !takes(view, plane, id) {
             continue;
         }
-        let Some((other_block, other_page)) = b.next_write(plane, class_of(view, plane, id)) else { continue };
+        let Some((other_block, other_page)) = next_write(view.ftl, plane, class_of(view, plane, id)) else { continue };
         if merging.strict && other_block != block {
             continue;
         }
@@ -299,7 +299,7 @@ pub(super) fn level(b: &mut impl Binder, lead: TransactionId, rank: u8) {
             let view = b.view();
             let first = if plane == own { lead } else { first_in(view, plane, rank) };
             let class = class_of(view, plane, first);
-            b.skip_to(plane, class, highest);
+            skip_to(b.parts().ftl, plane, class, highest);
         }
     }
 }
@@ -312,6 +312,6 @@ pub(super) fn begin(b: &mut impl Binder, unit: ExecUnitId, id: TransactionId) {
     array.start(unit, now);
     if array.probe().is_some() {
         let operation = *array.operation(unit);
-        b.show_started(id, &operation);
+        report_waits(b, id, &operation);
     }
 }

@@ -16,7 +16,9 @@ mod pick_queue;
 mod pool;
 mod pool_writes;
 mod start;
+mod targets;
 mod waiting;
+mod waits;
 
 use crate::config::{DeviceConfig, GcPace};
 use crate::ftl::allocation::Allocation;
@@ -26,11 +28,10 @@ use crate::scheduler::Scheduler;
 use crate::sim::id::{BlockId, ExecUnitId, LunId, PlaneId, Ppn, TransactionId};
 use crate::sim::table::Table;
 use crate::sim::time::Time;
-use crate::work::{Class, Fifo, Kind, Links, Task, Tasks, Transactions};
-pub(crate) use binder::{Address, Binder, Parts, Target, View};
+use crate::work::{Class, Fifo, Kind, Task, Tasks, Transactions, chain};
+pub(crate) use binder::{Binder, Parts, View};
 use command_rules::Merging;
 pub(crate) use filling::{Filling, Staged};
-pub(crate) use join::reads_a_page;
 pub(crate) use next::first_for;
 pub(crate) use offer::offer_pool;
 pub(crate) use overlap::overlap_next;
@@ -190,7 +191,7 @@ impl Dispatch {
         is_there: impl Fn(Ppn) -> bool,
     ) -> bool {
         let first = self.ahead[unit].get();
-        let mut ahead = first.into_iter().flat_map(|first| transactions.chain(first)).map(|id| &transactions[id]);
+        let mut ahead = first.into_iter().flat_map(|first| chain(transactions, first)).map(|id| &transactions[id]);
         ahead.any(|ahead| ahead.kind == Kind::Write && is_there(ahead.ppn))
     }
 
@@ -210,10 +211,21 @@ impl Dispatch {
         self.picking.is_some()
     }
 
-    /// Records the time at which a transaction was queued, for a scheduler that picks transactions.
-    pub(crate) fn note_arrival(&mut self, id: TransactionId, now: Time) {
+    /// Reports a queued transaction to the probe, and to a scheduler that picks transactions.
+    #[inline(always)]
+    pub(crate) fn note_queued(&mut self, array: &mut Array, id: TransactionId, now: Time) {
+        if array.records_queued() {
+            self.record_queued(array, id, now);
+        }
+    }
+
+    #[inline(never)]
+    fn record_queued(&mut self, array: &mut Array, id: TransactionId, now: Time) {
         if let Some(picking) = &mut self.picking {
             picking.note_arrival(id, now);
+        }
+        if let Some(probe) = array.probe_mut() {
+            probe.enqueued(id, now);
         }
     }
 
@@ -325,6 +337,27 @@ impl Dispatch {
         self.waiting.first(lun, plane, self.rank_of_writes())
     }
 
+    /// Returns `true` if a write must not start before the writes that arrive with it are queued. They may fill its
+    /// program or share its command. With dynamic allocation, the write must not occupy a LUN that another one has to
+    /// read first.
+    #[inline]
+    pub(crate) fn gathers_writes(&self) -> bool {
+        self.units_per_program > 1 || self.merging.any || self.dynamic
+    }
+
+    /// Releases the LUNs if a handler `holds` them back, after all tasks that it has pushed.
+    #[inline]
+    pub(crate) fn release_behind(&mut self, tasks: &mut Tasks, holds: bool) {
+        if !holds {
+            return;
+        }
+        if tasks.any_new() {
+            tasks.push(Task::Release);
+        } else {
+            self.release_held(tasks);
+        }
+    }
+
     /// Notifies the LUNs that were held back, and the idle LUNs of writes in pools.
     pub(crate) fn release_held(&mut self, tasks: &mut Tasks) {
         self.orders += AFTER_HELD;
@@ -339,25 +372,23 @@ impl Dispatch {
 mod tests {
     use super::*;
     use crate::config::cells::CellMode;
-    use crate::ftl::allocation::PlaneSet;
+    use crate::ftl::Ftl;
+    use crate::ftl::gc::collector::Collector;
+    use crate::host::interface::HostInterface;
     use crate::nand::array::{self, LunState, Operation, Outcome, Owner, Spot};
     use crate::sim::id::Lpn;
     use crate::work::Transaction;
 
-    /// Distance between the physical addresses of planes.
-    const PLANE: u32 = 1000;
-
-    /// Dispatch and an array, with an FTL that only counts pages: each plane has one block that never becomes full.
+    /// Dispatch, an array and an FTL that binds writes to the pages of its frontiers.
     struct Bench {
         dispatch: Dispatch,
         transactions: Transactions,
         array: Array,
         tasks: Tasks,
         now: Time,
-        allocation: Allocation,
-        /// Next page, indexed by plane.
-        next: Vec<u32>,
-        ready: PlaneSet,
+        ftl: Ftl,
+        jobs: Collector,
+        interface: HostInterface,
         /// Transactions that need no operation when they are bound.
         void: Vec<TransactionId>,
         /// Transactions in the order of completion.
@@ -366,17 +397,13 @@ mod tests {
 
     impl Binder for Bench {
         fn view(&self) -> View<'_> {
-            View { dispatch: &self.dispatch, transactions: &self.transactions, array: &self.array, now: self.now }
+            let Bench { dispatch, transactions, array, ftl, jobs, interface, now, .. } = self;
+            View { dispatch, transactions, array, ftl, jobs, interface, now: *now }
         }
 
         fn parts(&mut self) -> Parts<'_> {
-            Parts {
-                dispatch: &mut self.dispatch,
-                transactions: &mut self.transactions,
-                array: &mut self.array,
-                tasks: &mut self.tasks,
-                now: self.now,
-            }
+            let Bench { dispatch, transactions, array, tasks, ftl, interface, now, .. } = self;
+            Parts { dispatch, transactions, array, tasks, ftl, interface, now: *now }
         }
 
         fn bind(&mut self, id: TransactionId, _: u8, at: Spot) -> bool {
@@ -391,8 +418,8 @@ mod tests {
             let kind = array::Kind::from(transaction.kind);
             let (data, cell) = match kind {
                 array::Kind::Program => {
-                    transaction.ppn = Ppn(plane.0 * PLANE + self.next[plane.index()]);
-                    self.next[plane.index()] += 1;
+                    let frontier = self.ftl.blocks.frontier_for_host(plane, 0);
+                    transaction.ppn = self.ftl.blocks.advance(frontier, 1);
                     (times.program_in, times.program(0))
                 }
                 _ => (timing.page_out, times.read(0)),
@@ -404,66 +431,7 @@ mod tests {
             true
         }
 
-        fn takes(&self, _: PlaneId, _: TransactionId) -> bool {
-            true
-        }
-
-        fn target(&self, plane: PlaneId, id: TransactionId) -> Target {
-            match self.transactions[id].kind {
-                Kind::Write => Target::At((0, self.next[plane.index()])),
-                _ => Target::At(self.address_of(self.transactions[id].ppn, array::Kind::Read)),
-            }
-        }
-
-        fn cells(&self, _: TransactionId) -> CellMode {
-            CellMode::Native
-        }
-
-        fn cells_at(&self, _: Ppn, _: array::Kind) -> CellMode {
-            CellMode::Native
-        }
-
-        fn address_of(&self, ppn: Ppn, _: array::Kind) -> Address {
-            (0, ppn.0 % PLANE)
-        }
-
-        fn source_of(&self, _: PlaneId) -> Option<Address> {
-            None
-        }
-
-        fn next_write(&self, plane: PlaneId, _: u8) -> Option<Address> {
-            Some((0, self.next[plane.index()]))
-        }
-
-        fn next_opened(&self, _: PlaneId, _: u8) -> Option<u32> {
-            None
-        }
-
-        fn skip_to(&mut self, plane: PlaneId, _: u8, page: u32) {
-            self.next[plane.index()] = page;
-        }
-
-        fn ready(&self) -> &PlaneSet {
-            &self.ready
-        }
-
-        fn choose(&mut self, pool: u32) -> Option<PlaneId> {
-            self.allocation.choose(pool, &self.dispatch.pool.candidates)
-        }
-
-        fn took(&mut self, _: PlaneId) {}
-
-        fn erases_that_count(&self, _: PlaneId) -> u32 {
-            0
-        }
-
-        fn request_of(&self, _: TransactionId) -> Option<(u64, u16)> {
-            None
-        }
-
         fn show_queued(&mut self, _: TransactionId, _: LunId) {}
-
-        fn show_started(&mut self, _: TransactionId, _: &Operation) {}
     }
 
     impl Bench {
@@ -472,21 +440,18 @@ mod tests {
             let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
             let config: DeviceConfig = crate::config::load("tiny", &options).unwrap();
             let scheduler = config.scheduler.build(&config, 1, &Default::default()).unwrap();
-            let allocation = config.allocation.build(&config, 1, &Default::default()).unwrap();
+            let ftl = Ftl::new(&config, 1, false, &Default::default()).unwrap();
             let array = Array::new(&config, 0);
-            let planes = config.total_planes();
-            let is_dynamic = allocation.home(0).is_none();
-            let mut ready = PlaneSet::new(planes);
-            (0..planes).for_each(|position| ready.set(position, true));
+            let is_dynamic = ftl.allocation.home(0).is_none();
             Bench {
-                dispatch: Dispatch::new(&config, scheduler, is_dynamic.then_some(&allocation), &array),
+                dispatch: Dispatch::new(&config, scheduler, is_dynamic.then_some(&ftl.allocation), &array),
                 transactions: Transactions::default(),
                 array,
                 tasks: Tasks::default(),
                 now: Time::ZERO,
-                allocation,
-                next: vec![0; planes as usize],
-                ready,
+                ftl,
+                jobs: Collector::new(&config),
+                interface: HostInterface::new(&config, 1),
                 void: Vec::new(),
                 ended: Vec::new(),
             }
@@ -498,6 +463,13 @@ mod tests {
             self.transactions.insert(transaction)
         }
 
+        /// Returns the number of pages that were programmed in the open block of a plane.
+        fn programmed(&self, plane: u32) -> u32 {
+            let blocks = &self.ftl.blocks;
+            let next = blocks.next_ppn(blocks.frontier_for_host(PlaneId(plane), 0));
+            next.map_or(0, |ppn| blocks.offset_in_block(ppn))
+        }
+
         fn write(&mut self, plane: u32) -> TransactionId {
             let id = self.transaction(Kind::Write, Class::HostProgram, PlaneId(plane));
             enqueue(self, id);
@@ -506,7 +478,9 @@ mod tests {
 
         fn read(&mut self, plane: u32, page: u32) -> TransactionId {
             let id = self.transaction(Kind::HostRead, Class::HostRead, PlaneId(plane));
-            self.transactions[id].ppn = Ppn(plane * PLANE + page);
+            let blocks = &self.ftl.blocks;
+            let first = (0..).map(BlockId).find(|&block| blocks.plane_of(block) == PlaneId(plane)).unwrap();
+            self.transactions[id].ppn = Ppn(blocks.first_unit(first).0 + page);
             enqueue(self, id);
             id
         }
@@ -576,7 +550,7 @@ mod tests {
         let reads = [1, 0].map(|plane| bench.read(plane, 7));
         bench.run();
         assert_eq!(bench.ended, [writes[0], reads[0], reads[1], writes[1], writes[2]]);
-        assert_eq!(bench.next[..2], [2, 1]);
+        assert_eq!([0, 1].map(|plane| bench.programmed(plane)), [2, 1]);
     }
 
     #[test]
@@ -624,8 +598,11 @@ mod tests {
     fn the_writes_of_a_pool_go_to_idle_luns_with_room() {
         let mut bench = Bench::new(&["allocation=dynamic"]);
         // One LUN has no room, and another one has room in all but one plane.
-        for plane in [0, 1, 2] {
-            bench.ready.set(bench.allocation.order().position(PlaneId(plane)), false);
+        for plane in [0, 1, 2].map(PlaneId) {
+            while bench.ftl.blocks.takes_host_write(plane) {
+                bench.ftl.blocks.advance(bench.ftl.blocks.frontier_for_host(plane, 0), 1);
+            }
+            bench.ftl.refresh_ready(plane);
         }
         for _ in 0..4 {
             let id = bench.transaction(Kind::Write, Class::HostProgram, PlaneId::NONE);

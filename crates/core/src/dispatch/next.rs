@@ -60,7 +60,7 @@ fn take_chosen(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) {
         let plane = choose_plane(b, lun, pool);
         let Parts { dispatch, transactions, .. } = b.parts();
         dispatch.take_from_pool(transactions, plane);
-        b.took(plane);
+        b.parts().ftl.allocation.took(plane);
     } else {
         let Parts { dispatch, transactions, .. } = b.parts();
         dispatch.waiting.remove(lun, transactions[id].plane, rank, transactions, id);

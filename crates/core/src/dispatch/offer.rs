@@ -24,13 +24,19 @@ pub(crate) fn offer_pool(b: &mut impl Binder, pool: u32) {
         }
     } else {
         find_idle_planes(b);
-        if let Some(plane) = b.choose(pool) {
+        if let Some(plane) = choose(b, pool) {
             let lun = b.view().array.lun_of(plane);
             offer(b, lun, pool);
             return b.parts().tasks.push(Task::Offer(pool));
         }
     }
     request_for_pool(b, pool);
+}
+
+/// Chooses a plane for the oldest write of a pool, among the candidates.
+fn choose(b: &mut impl Binder, pool: u32) -> Option<PlaneId> {
+    let Parts { dispatch, ftl, .. } = b.parts();
+    ftl.choose(pool, &dispatch.pool.candidates)
 }
 
 /// Makes the planes of idle LUNs on idle channels the candidates. If operations share no commands, only planes with
@@ -53,7 +59,7 @@ fn find_idle_planes(b: &mut impl Binder) {
 /// Removes the planes without room from the candidates.
 fn keep_ready(b: &mut impl Binder) {
     let mut candidates = std::mem::take(&mut b.parts().dispatch.pool.candidates);
-    candidates.intersect_with(b.ready());
+    candidates.intersect_with(b.view().ftl.ready());
     b.parts().dispatch.pool.candidates = candidates;
 }
 
@@ -64,7 +70,7 @@ fn deal_pool(b: &mut impl Binder, pool: u32) {
     find_idle_planes(b);
     b.parts().dispatch.pool.dealt.clear();
     while !b.view().dispatch.pool.lines[pool as usize].is_empty() {
-        let Some(named) = b.choose(pool) else { break };
+        let Some(named) = choose(b, pool) else { break };
         let plane = in_turn(b, pool, named);
         deal(b, pool, named, plane);
         let dispatch = b.view().dispatch;
@@ -166,13 +172,13 @@ fn request_for_pool(b: &mut impl Binder, pool: u32) {
     while let Some(position) = b.view().dispatch.pool.candidates.next_from(from) {
         b.parts().dispatch.pool.candidates.set(position, false);
         from = position;
-        let View { dispatch, array, .. } = b.view();
+        let View { dispatch, array, ftl, .. } = b.view();
         let plane = dispatch.pool.planes[position as usize];
         if dispatch.pool.of_plane[plane] == pool {
             let lun = array.lun_of(plane);
             let planes = || array.planes_of(lun).map(PlaneId);
             let used = planes().map(|plane| dispatch.pool.used[plane]).max();
-            let erases = planes().map(|plane| b.erases_that_count(plane)).min();
+            let erases = planes().map(|plane| ftl.erases_that_count(plane)).min();
             lining_up.push((erases.unwrap_or_default(), used.unwrap_or_default(), position, lun));
         }
     }

@@ -1,9 +1,10 @@
 //! Overlapping operations of one execution unit: the next operation in the cache register, and reads that suspend one.
 
-use super::binder::Address;
-use super::join::{bind_beside, class_of, join_at_work, join_planes_for, reads_a_page};
+use super::join::{bind_beside, class_of, join_at_work, join_planes_for};
 use super::next::{next_for, take_next};
 use super::pool_writes::{any_plane_is_idle, pool_before};
+use super::targets::{Address, address_of, next_write, reads_a_page, takes};
+use super::waits::report_waits;
 use super::{Binder, Dispatch, Parts, View};
 use crate::nand::array::{self, Operation, Spot};
 use crate::nand::busy_time::Holder;
@@ -109,11 +110,11 @@ fn follows(b: &impl Binder, unit: ExecUnitId, rank: u8, id: TransactionId) -> bo
             } else {
                 waiting.is_some() && transactions[waiting].kind == Kind::Write && transactions[waiting].plane == plane
             };
-            let (block, page) = b.address_of(ppn, array::Kind::Program);
+            let (block, page) = address_of(view.ftl, ppn, array::Kind::Program);
             let follows = |(next_block, next_page): Address| next_block == block && next_page > page;
             is_next
-                && b.takes(plane, waiting)
-                && b.next_write(plane, class_of(view, plane, waiting)).is_some_and(follows)
+                && takes(view, plane, waiting)
+                && next_write(view.ftl, plane, class_of(view, plane, waiting)).is_some_and(follows)
         })
 }
 
@@ -149,7 +150,7 @@ fn bind_ahead(b: &mut impl Binder, unit: ExecUnitId, rank: u8, id: TransactionId
     let planes = array.planes_at_work(unit).count() as u32;
     if id == dispatch.first_of_pool(lead) {
         dispatch.take_from_pool(transactions, lead);
-        b.took(lead);
+        b.parts().ftl.allocation.took(lead);
     } else {
         take_next(b, lun, rank, id);
     }
@@ -170,7 +171,7 @@ fn begin_ahead(b: &mut impl Binder, unit: ExecUnitId, id: TransactionId) {
     array.start_ahead(unit, now);
     if array.probe().is_some() {
         let operation = *array.draft(Spot::Ahead(unit));
-        b.show_started(id, &operation);
+        report_waits(b, id, &operation);
     }
 }
 

@@ -7,7 +7,7 @@ use super::pool_writes::has_ready_plane;
 use super::{Binder, Parts, Picking, View};
 use crate::scheduler::RANKS;
 use crate::sim::id::{LunId, PlaneId, TransactionId};
-use crate::work::{LunQueue, Queued};
+use crate::work::{Kind, LunQueue, Queued};
 
 /// Returns the transaction that the scheduler picks for `lun`, with its rank. Its choice is among those with `rank`, if
 /// given, and includes the pool if `pooled`. If it picks none, or there is no choice, the ranks decide.
@@ -25,6 +25,18 @@ pub(super) fn pick(b: &mut impl Binder, lun: LunId, rank: Option<u8>, pooled: bo
     next
 }
 
+/// Returns the tag and the stream of the request that waits for a transaction, if there is one.
+fn request_of(View { transactions, interface, .. }: View, id: TransactionId) -> Option<(u64, u16)> {
+    let transaction = &transactions[id];
+    let request = match transaction.kind {
+        Kind::HostRead | Kind::Write => transaction.request(),
+        Kind::RmwRead => transactions[transaction.write()].request(),
+        _ => return None,
+    };
+    let request = request.is_some().then(|| interface.requests[request].request)?;
+    Some((request.tag, request.stream))
+}
+
 /// Collects the transactions that wait for a LUN, in the order in which each rank is served.
 fn show_queue(b: &impl Binder, lun: LunId, rank: Option<u8>, pooled: bool, picking: &mut Picking) {
     let View { dispatch, transactions, array, .. } = b.view();
@@ -32,7 +44,7 @@ fn show_queue(b: &impl Binder, lun: LunId, rank: Option<u8>, pooled: bool, picki
     keyed.clear();
     let mut add = |key: u64, rank: u8, id: TransactionId, plane: PlaneId| {
         let since = since.get(id).copied().unwrap_or_default();
-        let (request, stream) = b.request_of(id).unzip();
+        let (request, stream) = request_of(b.view(), id).unzip();
         let class = transactions[id].class;
         keyed.push((key, keyed.len() as u32, Queued { id, class, rank, plane, since, request, stream }));
     };

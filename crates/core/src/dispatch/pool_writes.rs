@@ -106,11 +106,6 @@ impl Dispatch {
         self.pool.lines.iter().any(|writes| !writes.is_empty())
     }
 
-    /// Returns the candidate planes for a write of a pool.
-    pub(crate) fn candidates(&self) -> &PlaneSet {
-        &self.pool.candidates
-    }
-
     /// Offers the writes of all pools to idle LUNs.
     pub(super) fn offer_pools(&self, tasks: &mut Tasks) {
         (0..self.pool.lines.len() as u32).for_each(|pool| tasks.push(Task::Offer(pool)));
@@ -147,15 +142,16 @@ impl Dispatch {
 /// Returns the plane of `lun` and of a pool that has room and took a write least recently. If the allocation considers
 /// erases, only planes whose next free block has the fewest erases are eligible.
 pub(super) fn least_recently_used(b: &impl Binder, lun: LunId, pool: u32) -> Option<PlaneId> {
-    let View { dispatch, array, .. } = b.view();
+    let View { dispatch, array, ftl, .. } = b.view();
     let ready = dispatch.pool.planes_in(array, lun, pool).map(PlaneId).filter(|&plane| is_ready(b, plane));
-    ready.min_by_key(|&plane| (b.erases_that_count(plane), dispatch.pool.used[plane]))
+    ready.min_by_key(|&plane| (ftl.erases_that_count(plane), dispatch.pool.used[plane]))
 }
 
 /// Returns `true` if a plane takes writes of its pool.
 #[inline]
 pub(super) fn is_ready(b: &impl Binder, plane: PlaneId) -> bool {
-    b.ready().contains(b.view().dispatch.pool.positions[plane])
+    let View { dispatch, ftl, .. } = b.view();
+    ftl.ready().contains(dispatch.pool.positions[plane])
 }
 
 /// Returns `true` if `lun` could take a write of a pool.
@@ -176,7 +172,8 @@ pub(super) fn pool_before(View { dispatch, array, .. }: View, lun: LunId, id: Tr
 /// Returns `true` if an idle LUN has a plane with room.
 #[inline]
 pub(super) fn any_plane_is_idle(b: &impl Binder) -> bool {
-    b.view().dispatch.pool.idle.next_common(b.ready(), 0).is_some()
+    let View { dispatch, ftl, .. } = b.view();
+    dispatch.pool.idle.next_common(ftl.ready(), 0).is_some()
 }
 
 /// Returns a plane of `lun` with room for a write of a pool. The planes of a LUN take turns (see `offer.rs`).

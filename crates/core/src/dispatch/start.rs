@@ -51,7 +51,7 @@ pub(crate) fn enqueue(b: &mut impl Binder, id: TransactionId) {
 /// its channel, the transaction starts at once, as it would in the next task.
 #[inline(always)]
 pub(crate) fn enqueue_last(b: &mut impl Binder, id: TransactionId) {
-    let Parts { dispatch, transactions, array, tasks, now } = b.parts();
+    let Parts { dispatch, transactions, array, tasks, now, .. } = b.parts();
     let transaction = &mut transactions[id];
     let unit = array.unit_of(transaction.plane);
     let lun = array.lun_of_unit(unit);

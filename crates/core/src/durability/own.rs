@@ -9,7 +9,7 @@ use crate::ftl::gc::collector::Collector;
 use crate::ftl::space::Role;
 use crate::metrics::counters::ProgramCause;
 use crate::sim::id::{BlockId, Lpn, PlaneId, RequestId, TransactionId};
-use crate::work::{Links, Transactions};
+use crate::work::{Transactions, chain};
 
 /// Place of a unit of the device itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -223,6 +223,6 @@ pub fn cause_of(
     if count == 1 && durability.is_of_journal(ftl, transactions[first].lpn) {
         return ProgramCause::Journal;
     }
-    let mut writes = transactions.chain(first).map(|id| transactions[id].lpn);
+    let mut writes = chain(transactions, first).map(|id| transactions[id].lpn);
     if writes.all(|lpn| durability.part_of(lpn).is_some()) { ProgramCause::Checkpoint } else { ProgramCause::Host }
 }

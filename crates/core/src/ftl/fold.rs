@@ -7,7 +7,7 @@ use super::Ftl;
 use super::mapping::Location;
 use super::space::{Claim, InHand, Role};
 use crate::metrics::counters::ProgramCause;
-use crate::sim::id::{BlockId, Lpn, PlaneId};
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 
 impl Ftl {
     /// Returns `true` if the job of a plane has a block other than a victim to evacuate: a failed or cold one, or one
@@ -107,6 +107,14 @@ impl Ftl {
         self.counters.slc.pages_programmed += self.counters.pages_programmed_total() - before;
         let folds_all = self.folding.as_ref().is_some_and(|folding| folding.idle.is_some());
         while folds_all && self.fold_now(plane) {}
+    }
+
+    /// Counts a read of `pages` pages if it is in the SLC cache. Returns `true` if it is.
+    #[inline(never)]
+    pub fn note_cache_read(&mut self, ppn: Ppn, pages: u32) -> bool {
+        let is_cached = self.blocks.role_at(ppn) == Role::Cache;
+        self.counters.slc.pages_read += if is_cached { u64::from(pages) } else { 0 };
+        is_cached
     }
 
     /// Counts one program command of host writes in the SLC cache, which holds `units` units of data.

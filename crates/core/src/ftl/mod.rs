@@ -11,6 +11,7 @@ pub mod faults;
 mod fold;
 pub mod folding;
 pub mod gc;
+pub mod in_flight;
 pub mod mapping;
 pub mod mover;
 pub mod partial;
@@ -35,7 +36,7 @@ use space::{FrontierId, Role, Space};
 use temperature::Classes;
 
 use crate::config::advanced::Waste;
-use crate::config::cells::BlockSize;
+use crate::config::cells::{BlockSize, CellMode};
 use crate::config::units::BlockCount;
 use crate::config::{BlockSummary, DeviceConfig, Frontiers, GcPace};
 use crate::external::{Externals, Fault};
@@ -159,6 +160,8 @@ pub struct Shape {
     pub single_frontier: bool,
     /// Copy-back of pages by garbage collection.
     pub copy_back: Waste,
+    /// True if copy-back moves a page only to an odd page if it is odd, and to an even one if it is even.
+    pub copy_back_parity: bool,
     /// Number of translation pages.
     pub map_pages: u32,
     /// Blocks of a plane that are kept for translation pages.
@@ -206,6 +209,7 @@ impl Shape {
             planes: device.total_planes(),
             single_frontier: device.gc.frontiers == Frontiers::Single,
             copy_back: device.nand.advanced.copy_back,
+            copy_back_parity: device.nand.advanced.copy_back_parity,
             map_pages: device.map_pages(),
             map_blocks: device.map_blocks(),
             cache_blocks: device.cache_blocks(),
@@ -329,6 +333,39 @@ impl Ftl {
         &self.ready
     }
 
+    /// Returns the erases of the next free block of a plane if dynamic allocation considers them, and 0 otherwise.
+    pub fn erases_that_count(&self, plane: PlaneId) -> u32 {
+        if self.allocation.by_erases() { self.blocks.erases_of_next(plane) } else { 0 }
+    }
+
+    /// Returns the number of the (first) page of a unit within its block.
+    #[inline]
+    pub fn page_in_block(&self, ppn: Ppn) -> u32 {
+        self.shape.units_per_page.divide(self.blocks.offset_in_block(ppn)) * self.shape.pages_per_unit
+    }
+
+    /// Returns the cell mode of the block of a unit, and the number of its page in the block. Returns `None` in native
+    /// mode.
+    pub fn cells_of(&self, ppn: Ppn) -> Option<(CellMode, u32)> {
+        let cells = self.blocks.cells_at(ppn);
+        (!cells.is_native()).then(|| (cells, self.page_in_block(ppn)))
+    }
+
+    /// Returns the number of units of a program of host writes, or of copies, that a physical address is part of.
+    #[inline]
+    pub fn program_units_at(&self, ppn: Ppn) -> u32 {
+        match &self.folding {
+            Some(_) => self.blocks.size(self.blocks.role_at(ppn)).program_units,
+            None => self.shape.units_per_program,
+        }
+    }
+
+    /// Returns the first unit of the program that a physical address is part of.
+    #[inline]
+    pub fn start_of_program(&self, ppn: Ppn) -> Ppn {
+        Ppn(ppn.0 - self.blocks.offset_in_block(ppn) % self.program_units_at(ppn))
+    }
+
     /// Prefetches the state that an invalidation of `lpn` will touch. Its map entry should be in the processor's cache
     /// by now.
     #[inline]
@@ -375,6 +412,13 @@ impl Ftl {
         *counter += 1;
     }
 
+    /// Counts a host write of `sectors` sectors of a unit.
+    #[inline]
+    pub fn note_host_unit(&mut self, sectors: u32) {
+        self.counters.host_units += 1;
+        self.counters.host_bytes += u64::from(sectors) * 512;
+    }
+
     /// Counts one program command in a plane, which holds `units` units of data.
     #[inline]
     pub fn note_program_in(&mut self, plane: PlaneId, cause: ProgramCause, units: u32) {
@@ -397,6 +441,28 @@ impl Ftl {
             _ => &mut counts.written,
         };
         *count += u64::from(units);
+    }
+
+    /// Counts a program of `count` writes of the host, or of the device itself, at a frontier. It is `lent` if it takes
+    /// pages that are reserved for copies.
+    #[inline]
+    pub fn note_writes(
+        &mut self,
+        plane: PlaneId,
+        (at, lent): (FrontierId, bool),
+        cause: ProgramCause,
+        class: u8,
+        count: u32,
+    ) {
+        let is_elsewhere = || lent || at != self.blocks.host_frontier(plane, class);
+        if cause == ProgramCause::Host && self.classes.is_some() && is_elsewhere() {
+            self.note_elsewhere(class, count);
+        }
+        if self.blocks.is_cache_frontier(at) {
+            self.note_cache_program(plane, cause, count);
+        } else {
+            self.note_program_in(plane, cause, count);
+        }
     }
 
     /// Counts one program command in a native block, which holds `units` units of data.

@@ -150,6 +150,7 @@ impl Cores {
     }
 
     /// Starts a piece of work on an idle core, or queues it.
+    #[inline(never)]
     pub fn queue(&mut self, work: Work, now: Time) -> Queued {
         let cost = self.cost(work);
         if cost == Time::ZERO {

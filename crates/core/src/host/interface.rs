@@ -6,6 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::cores::Cores;
 use super::link::Link;
 use super::requests::{Part, Pending, Requests, Units};
+use super::throttle::Throttle;
 use crate::config::DeviceConfig;
 use crate::sim::id::{Lpn, RequestId};
 use crate::sim::request::{Completion, Operation, Request, SECTOR, Status};
@@ -20,6 +21,8 @@ pub struct HostInterface {
     pub cores: Option<Box<Cores>>,
     /// Write requests that wait for write slots or for room in the buffer, oldest first.
     pub unadmitted: VecDeque<RequestId>,
+    /// Throttle of writes, if the device has one.
+    pub throttle: Option<Box<Throttle>>,
     link: Option<Link>,
     queue_depth: usize,
     /// Requests beyond the queue depth, oldest first.
@@ -41,6 +44,7 @@ impl HostInterface {
             requests: Requests::default(),
             cores: Cores::new(config, seed).map(Box::new),
             unadmitted: VecDeque::new(),
+            throttle: Throttle::new(config).map(Box::new),
             link: Link::new(config),
             queue_depth: config.host.queue_depth as usize,
             waiting: VecDeque::new(),
@@ -67,6 +71,12 @@ impl HostInterface {
     #[inline]
     pub fn waiting(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// Returns the number of requests that were submitted and have not completed.
+    #[inline]
+    pub fn outstanding(&self) -> usize {
+        self.in_progress() + self.waiting()
     }
 
     /// Returns `true` if the queue has room for another request.
@@ -155,6 +165,12 @@ impl HostInterface {
         self.units.part(&self.requests[id], index)
     }
 
+    /// Returns `true` if a part of a request covers its whole unit.
+    #[inline]
+    pub fn covers_unit(&self, part: Part) -> bool {
+        part.sectors() == self.units.sectors()
+    }
+
     /// Returns the index of a request's first unit after the flash page of its unit `index`.
     pub fn end_of_page(&self, id: RequestId, index: u32) -> u32 {
         self.units.end_of_page(&self.requests[id], index)
@@ -184,13 +200,6 @@ impl HostInterface {
         if id.is_some() {
             self.requests[id].status = status;
         }
-    }
-
-    /// Notes that the service of a request starts at `now`, if it has not started yet.
-    #[inline]
-    pub fn serve(&mut self, id: RequestId, now: Time) {
-        let pending = &mut self.requests[id];
-        pending.start = pending.start.min(now);
     }
 
     /// Returns the time at which the completion that is sent at `now` arrives at the host.

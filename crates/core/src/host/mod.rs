@@ -4,3 +4,5 @@ pub mod cores;
 pub mod interface;
 pub mod link;
 pub mod requests;
+pub mod stages;
+pub mod throttle;

@@ -51,6 +51,14 @@ pub struct Part {
     pub offset: u32,
 }
 
+impl Part {
+    /// Returns the number of sectors of the part.
+    #[inline]
+    pub fn sectors(&self) -> u32 {
+        self.end - self.first
+    }
+}
+
 /// Divides requests into mapping units and flash pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Units {
@@ -72,6 +80,12 @@ impl Units {
             together: if config.writes_back() { 1 } else { config.units_per_logical_page() },
             total: config.logical_units() as u32,
         }
+    }
+
+    /// Returns the number of sectors of a mapping unit.
+    #[inline]
+    pub fn sectors(&self) -> u32 {
+        self.unit_sectors.divisor()
     }
 
     /// Returns the mapping unit of a sector.

@@ -8,6 +8,7 @@ mod watchers;
 
 use super::parallel::Parallel;
 use super::timing::Timing;
+use crate::config::cells::CellMode;
 use crate::config::{DeviceConfig, GcPace};
 use crate::scheduler::RANKS;
 use crate::sim::id::{ChannelId, ExecUnitId, LunId, PlaneId, Ppn};
@@ -412,6 +413,18 @@ impl Array {
             Spot::Ahead(unit) => &mut self.overlaps[unit].other,
             Spot::Member => &mut self.joining,
         }
+    }
+
+    /// Sets the times of the read or program that is drafted at a spot to those of a cell mode. `page` is the number of
+    /// its page within the block.
+    pub fn set_cells(&mut self, at: Spot, cells: CellMode, page: u32) {
+        let times = self.timing.of(cells);
+        let (cell, data) = match self.draft(at).kind {
+            Kind::Program => (times.program(page), Some(times.program_in)),
+            _ => (times.read(page), None),
+        };
+        let operation = self.draft_mut(at);
+        (operation.cell, operation.data) = (cell, data.unwrap_or(operation.data));
     }
 
     /// Returns the rank with which a LUN waits for its channel to start a command.

@@ -3,7 +3,7 @@
 use crate::config::cells::CellMode;
 use crate::config::units::Duration;
 use crate::config::{BlockSummary, BusOrder, DeviceConfig, Direction, SwitchScope};
-use crate::nand::array::Kind;
+use crate::nand::array::{Kind, Operation};
 use crate::sim::time::Time;
 
 /// Durations of the array's phases.
@@ -42,6 +42,38 @@ pub struct Timing {
     pub switch_is_shared: bool,
     /// True if commands without data take priority over data on the channels.
     pub commands_first: bool,
+}
+
+/// Operations with their times, in native blocks. `page` returns the number of the first page within its block.
+impl Timing {
+    /// Returns a read of `pages` pages. Each takes the channel for `data`.
+    #[inline(always)]
+    pub fn read(&self, of: Operation, pages: u32, data: Time, page: impl FnOnce() -> u32) -> Operation {
+        let cell = self.of(CellMode::Native).read_of(page);
+        Operation { kind: Kind::Read, pages, command: self.read_command, data, cell, ..of }
+    }
+
+    /// Returns a program of `pages` pages.
+    #[inline(always)]
+    pub fn program(&self, of: Operation, pages: u32, page: impl FnOnce() -> u32) -> Operation {
+        let times = self.of(CellMode::Native);
+        let (data, cell) = (times.program_in, times.program_of(page));
+        Operation { kind: Kind::Program, pages, command: self.program_command, data, cell, ..of }
+    }
+
+    /// Returns the read of a page that is programmed as by `program`, within its plane. The channel is used for `data`
+    /// in between.
+    #[inline]
+    pub fn copy_back(&self, program: Operation, data: Time, page: impl FnOnce() -> u32) -> Operation {
+        let cell = self.of(CellMode::Native).read_of(page);
+        Operation { kind: Kind::CopyBack, command: self.read_command, data, cell, program: program.cell, ..program }
+    }
+
+    /// Returns an erase.
+    #[inline(always)]
+    pub fn erase(&self, of: Operation) -> Operation {
+        Operation { kind: Kind::Erase, command: self.erase_command, cell: self.erase, ..of }
+    }
 }
 
 /// Durations that depend on the cell mode of a block.

@@ -1,9 +1,10 @@
 //! Observers of a device: watch requests and transactions, without influence on the simulation.
 //!
-//! The device reports each stage of a request and of a transaction to all observers at once (`device/lifecycle.rs`). A
+//! The device reports each stage of a request and of a transaction to all observers at once (`Device::observe`). A
 //! device without observers needs only one test per stage, regardless of the number of observer kinds.
 
 pub mod contents;
+pub mod cores;
 pub mod critical_path;
 mod queues;
 mod view;
@@ -11,15 +12,21 @@ mod view;
 use crate::cache::Pick;
 use crate::config::DeviceConfig;
 use crate::durability::events::Program;
+use crate::durability::flash::FlashEvent;
 use crate::durability::log::FlashLog;
-use crate::ftl::mapping::{Location, WaitCause};
+use crate::durability::own::cause_of;
+use crate::ftl::Ftl;
+use crate::ftl::mapping::{Location, PADDING, WaitCause};
+use crate::ftl::mover::copy::{Copy, CopySource};
+use crate::ftl::space::Role;
 use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
+use crate::metrics::counters::ProgramCause;
 use crate::nand::array::Array;
-use crate::sim::id::{ExecUnitId, LunId, Ppn, RequestId, TransactionId};
+use crate::sim::id::{ExecUnitId, LunId, PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::request::Request;
 use crate::sim::time::Time;
-use crate::work::{Kind, Transactions};
+use crate::work::{Kind, Transactions, chain};
 use contents::Contents;
 use critical_path::CriticalPaths;
 pub use view::{Origin, View};
@@ -133,11 +140,13 @@ impl Observers {
         }
     }
 
-    /// Returns `true` if [`Observers::read_began`] can be omitted for a flash read, because no observer needs it before
-    /// the read is queued on its LUN.
-    #[inline(always)]
-    pub fn skip_reads(&self) -> bool {
-        self.contents.is_none() && self.paths.as_ref().is_none_or(CriticalPaths::skips_reads)
+    /// Does the same as [`Observers::read_began`] for a read from flash, unless no observer needs it before the read is
+    /// queued on its LUN.
+    #[inline]
+    pub fn flash_read_began(&mut self, view: &View, id: TransactionId, part: Part, ppn: Ppn, from: TransactionId) {
+        if self.contents.is_some() || self.paths.as_ref().is_some_and(|paths| !paths.skips_reads()) {
+            self.read_began(view, id, part, ppn, from);
+        }
     }
 
     /// Reports that a part of a read starts to wait for flash, a slot or a map entry. `ppn` is the physical address
@@ -267,11 +276,117 @@ impl Observers {
         }
     }
 
-    /// Reports that a program starts.
+    /// Reports the start of a program of `units` units of writes, which are linked from `writes` on.
     #[inline]
-    pub fn program_began(&mut self, view: &View, program: &Program) {
+    pub fn writes_began(&mut self, view: &View, first: Ppn, units: u32, cause: ProgramCause, writes: TransactionId) {
+        self.program_began(view, &Program { first, units, cause, writes, copies: &[], renumbers: None });
+    }
+
+    fn program_began(&mut self, view: &View, program: &Program) {
         if let Some(log) = &mut self.log {
             log.begin_program(view.units(), view.durability, program);
+        }
+    }
+
+    /// Reports the start of a program of copies by garbage collection in a plane.
+    #[inline]
+    pub fn copies_began(&mut self, view: &View, plane: PlaneId, first: Ppn, renumbers: Option<u64>) {
+        if self.log.is_some() {
+            let moving = &view.jobs[plane].moving;
+            let copies = moving.in_program().map(|(copy, index)| copy.to(Ppn(first.0 + index))).collect();
+            self.gc_began(view, first, view.ftl.shape().units_per_program, copies, renumbers);
+        }
+    }
+
+    /// Reports the start of the copy-back of a page by garbage collection in a plane.
+    #[inline]
+    pub fn copy_back_began(&mut self, view: &View, plane: PlaneId, page: Ppn, renumbers: Option<u64>) {
+        if self.log.is_some() {
+            let per_page = view.ftl.shape().units_per_page;
+            let to = |copy: &CopySource| copy.to(Ppn(page.0 + per_page.divide_with_rest(copy.from.0).1));
+            let copies = view.jobs[plane].moving.back.iter().map(to).collect();
+            self.gc_began(view, page, per_page.divisor(), copies, renumbers);
+        }
+    }
+
+    fn gc_began(&mut self, view: &View, first: Ppn, units: u32, copies: Vec<Copy>, renumbers: Option<u64>) {
+        let (cause, writes) = (ProgramCause::Gc, TransactionId::NONE);
+        self.program_began(view, &Program { first, units, cause, writes, copies: &copies, renumbers });
+    }
+
+    /// Reports the start of a program that the mapping scheme has bound: of writes, which are linked from `id` on, and
+    /// of copies, or of copies alone.
+    #[inline]
+    pub fn kept_began(&mut self, view: &View, first: Ppn, id: TransactionId, renumbers: Option<u64>) {
+        if self.log.is_none() {
+            return;
+        }
+        let View { ftl, transactions, durability, .. } = *view;
+        let units = ftl.shape().units_per_program;
+        let copy_at = |to| {
+            let from = ftl.source_of(transactions, to)?;
+            Some(Copy { lpn: ftl.map.owner(to), from, to })
+        };
+        let programmed = (first.0..first.0 + units).map(Ppn);
+        let copies: Vec<Copy> = programmed.filter(|&ppn| ftl.map.owner(ppn) != PADDING).filter_map(copy_at).collect();
+        let (cause, writes) = match transactions[id].kind {
+            Kind::Write => (cause_of(durability, ftl, transactions, (id, 1)), id),
+            _ => (ProgramCause::Merge, TransactionId::NONE),
+        };
+        self.program_began(view, &Program { first, units, cause, writes, copies: &copies, renumbers });
+    }
+
+    /// Reports the start of a program of a translation page, which has this sequence number.
+    #[inline]
+    pub fn map_write_began(&mut self, view: &View, page: u32, ppn: Ppn, sequence: u64) {
+        if let Some(log) = &mut self.log {
+            log.begin_map(page, ppn, view.ftl.blocks.size(Role::Map).program_units, sequence);
+        }
+    }
+
+    /// Reports the start of a program of a block's summary.
+    #[inline]
+    pub fn summary_began(&mut self, view: &View, ppn: Ppn) {
+        if let Some(log) = &mut self.log {
+            log.begin_summary(view.ftl, ppn);
+        }
+    }
+
+    /// Reports the end of a program.
+    #[inline]
+    pub fn programmed(&mut self, ppn: Ppn, units: u32) {
+        if let Some(log) = &mut self.log {
+            log.end(ppn, units);
+        }
+    }
+
+    /// Reports the end of a program of `units` units at `start`, and stores its contents in flash. `first` is its first
+    /// host write, or `NONE`.
+    #[inline(never)]
+    pub fn stored(
+        &mut self,
+        ftl: &mut Ftl,
+        transactions: &Transactions,
+        (start, units): (Ppn, u32),
+        first: TransactionId,
+    ) {
+        if let (Some(contents), Some(media)) = (&self.contents, &mut ftl.media) {
+            let programmed = (start.0..start.0 + units).map(Ppn);
+            for ppn in programmed.filter(|&ppn| ftl.map.owner(ppn) != PADDING) {
+                match chain(transactions, first).find(|&id| transactions[id].ppn == ppn) {
+                    Some(id) => media.program(ppn, contents.slot(id)),
+                    None => media.end_copy(ppn),
+                }
+            }
+        }
+        self.programmed(start, units);
+    }
+
+    /// Reports that the contents of flash have changed, or their meaning.
+    #[inline]
+    pub fn changed(&mut self, event: FlashEvent) {
+        if let Some(log) = &mut self.log {
+            log.emit(event);
         }
     }
 
@@ -287,8 +402,8 @@ impl Observers {
 
     /// Does the same as [`Observers::ended`] in the common case, and ends the operation in the busy-time accounting. In
     /// other cases, returns `false` and does nothing.
-    #[inline(always)]
-    pub fn ended_alone(
+    #[inline(never)]
+    pub fn end_alone(
         &mut self,
         transactions: &Transactions,
         array: &mut Array,
@@ -332,6 +447,10 @@ impl Observers {
     /// Reports that a request completes at `finish`. `by` is the transaction that completed the last part, or `NONE`.
     #[inline]
     pub fn answered(&mut self, view: &View, id: RequestId, by: TransactionId, finish: Time) {
+        // The common case.
+        if self.paths_alone().is_some_and(|paths| paths.complete_by(id, by, finish, view.now)) {
+            return;
+        }
         if let Some(paths) = &mut self.paths {
             paths.complete(id, by, finish, view.now);
         }
@@ -339,19 +458,13 @@ impl Observers {
             contents.answer(id, view.interface.requests[id].request.tag);
         }
     }
-
-    /// Does the same as [`Observers::answered`] in the common case. In other cases, returns `false` and does nothing.
-    #[inline(always)]
-    pub fn answered_alone(&mut self, id: RequestId, by: TransactionId, finish: Time, now: Time) -> bool {
-        self.paths_alone().is_some_and(|paths| paths.complete_by(id, by, finish, now))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::DeviceConfig;
-    use crate::ftl::Ftl;
+    use crate::ftl::gc::collector::Collector;
     use crate::host::interface::HostInterface;
     use crate::metrics::attribution::Breakdown;
     use crate::sim::request::Operation;
@@ -363,6 +476,7 @@ mod tests {
         transactions: Transactions,
         array: Array,
         ftl: Ftl,
+        jobs: Collector,
     }
 
     impl Parts {
@@ -373,12 +487,13 @@ mod tests {
                 transactions: Transactions::default(),
                 array,
                 ftl: Ftl::new(config, 1, true, &Default::default()).unwrap(),
+                jobs: Collector::new(config),
             }
         }
 
         fn at(&self, now: u64) -> View<'_> {
-            let Parts { interface, transactions, array, ftl } = self;
-            View { now: Time(now), interface, transactions, array, ftl, buffer: None, durability: None }
+            let Parts { interface, transactions, array, ftl, jobs } = self;
+            View { now: Time(now), interface, transactions, array, ftl, jobs, buffer: None, durability: None }
         }
     }
 

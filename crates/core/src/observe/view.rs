@@ -4,6 +4,7 @@ use crate::cache::{Buffer, Pick};
 use crate::durability::Durability;
 use crate::durability::events::Units;
 use crate::ftl::Ftl;
+use crate::ftl::gc::collector::Collector;
 use crate::host::interface::HostInterface;
 use crate::host::requests::Part;
 use crate::nand::array::Array;
@@ -23,6 +24,8 @@ pub struct View<'a> {
     pub array: &'a Array,
     /// Map, and contents of flash.
     pub ftl: &'a Ftl,
+    /// Jobs of garbage collection.
+    pub jobs: &'a Collector,
     /// Write buffer, if the device has one.
     pub buffer: Option<&'a Buffer>,
     /// Journal and checkpoint, if the device has either.

@@ -10,12 +10,6 @@ pub trait Links {
     fn next(&self, id: TransactionId) -> TransactionId;
     /// Sets the transaction after `id`.
     fn set_next(&mut self, id: TransactionId, next: TransactionId);
-
-    /// Returns the transactions that are linked from `first` on, including `first`.
-    fn chain(&self, first: TransactionId) -> impl Iterator<Item = TransactionId> {
-        let next = move |&id: &TransactionId| Some(self.next(id)).filter(|next| next.is_some());
-        std::iter::successors(Some(first), next)
-    }
 }
 
 /// Storage of the links, and of the order in which transactions were queued.

@@ -9,7 +9,7 @@ mod tasks;
 pub mod transaction;
 
 pub use class::{Class, Purpose};
-pub use fifo::{Fifo, Links};
+pub use fifo::Fifo;
 pub use lun_queue::{LunQueue, Queued};
 pub use tasks::{Call, Defect, Reading, Task, Tasks};
-pub use transaction::{Kind, Transaction, Transactions};
+pub use transaction::{Kind, Transaction, Transactions, chain, split_off};

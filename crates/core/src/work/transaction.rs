@@ -220,6 +220,26 @@ impl Transaction {
 /// Transactions in flight.
 pub type Transactions = Slab<TransactionId, Transaction>;
 
+/// Returns the transactions that are linked from `first` on, including `first`, unless it is `NONE`.
+pub fn chain(transactions: &Transactions, first: TransactionId) -> impl Iterator<Item = TransactionId> + '_ {
+    std::iter::successors(first.is_some().then_some(first), |&id| {
+        transactions[id].next.is_some().then(|| transactions[id].next)
+    })
+}
+
+/// Splits a chain of transactions after those in the plane of `first`, and returns the rest.
+pub fn split_off(transactions: &mut Transactions, first: TransactionId) -> TransactionId {
+    let mut last = first;
+    loop {
+        let next = transactions[last].next;
+        if next.is_none() || transactions[next].plane != transactions[first].plane {
+            transactions[last].next = TransactionId::NONE;
+            return next;
+        }
+        last = next;
+    }
+}
+
 impl Links for Transactions {
     #[inline]
     fn next(&self, id: TransactionId) -> TransactionId {

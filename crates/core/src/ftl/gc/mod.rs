@@ -2,6 +2,7 @@
 
 mod assign;
 pub mod collector;
+pub mod copies;
 mod functional;
 mod idle;
 pub mod job;

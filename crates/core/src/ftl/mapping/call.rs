@@ -127,6 +127,12 @@ impl Ftl {
         self.target(Program::Write(lpn)).plane
     }
 
+    /// Returns the number of the home plane of a unit, or that of its pool with dynamic allocation.
+    #[inline]
+    pub fn destination(&self, lpn: Lpn) -> u32 {
+        self.home(lpn).map_or_else(|| self.pool(lpn), |plane| plane.0)
+    }
+
     /// See [`Mapping::can_go_on`].
     pub fn can_go_on(&self, plane: PlaneId, hand: InHand) -> bool {
         self.scheme().can_go_on(self, plane, hand)

@@ -16,25 +16,58 @@ pub enum WaitCause {
     AsIn(u32),
 }
 
+/// Wait of a host write for a scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// The write starts to wait.
+    Begins(TransactionId),
+    /// The write waits in this queue from now on.
+    In(TransactionId, u32),
+    /// The waits in this queue have this cause from now on.
+    Cause(u32, WaitCause),
+    /// The write has waited until now.
+    Ends(TransactionId),
+}
+
 /// Interface of the device for mapping schemes. No function calls the scheme back.
 pub trait Context {
     /// Returns the interface for an external scheme.
     fn as_dyn(&mut self) -> &mut dyn Context;
 
+    /// Returns the FTL without the scheme, the outstanding operations, and the queue of tasks.
+    fn parts(&mut self) -> (&mut Ftl, &mut Transactions, &mut Tasks);
+
     /// Returns the FTL, without the scheme.
-    fn ftl(&mut self) -> &mut Ftl;
+    #[inline]
+    fn ftl(&mut self) -> &mut Ftl {
+        self.parts().0
+    }
 
     /// Returns the outstanding operations.
-    fn ops(&mut self) -> &mut Transactions;
+    #[inline]
+    fn ops(&mut self) -> &mut Transactions {
+        self.parts().1
+    }
 
     /// Returns the FTL and the outstanding operations, to read them together.
-    fn ftl_and_ops(&mut self) -> (&Ftl, &Transactions);
+    #[inline]
+    fn ftl_and_ops(&mut self) -> (&Ftl, &Transactions) {
+        let (ftl, ops, _) = self.parts();
+        (ftl, ops)
+    }
 
     /// Returns the queue of tasks.
-    fn tasks(&mut self) -> &mut Tasks;
+    #[inline]
+    fn tasks(&mut self) -> &mut Tasks {
+        self.parts().2
+    }
 
     /// Queues a new operation for its plane.
-    fn queue(&mut self, operation: Transaction);
+    #[inline]
+    fn queue(&mut self, operation: Transaction) {
+        let id = self.ops().insert(operation);
+        self.enqueue(id);
+    }
 
     /// Queues an operation for its plane: a host write that the scheme has delayed, or an operation of the scheme.
     fn enqueue(&mut self, id: TransactionId);
@@ -58,18 +91,29 @@ pub trait Context {
         false
     }
 
+    /// Notes a wait of a host write for the scheme, for observers.
+    fn note(&mut self, _wait: Wait) {}
+
     /// Notes that a host write waits for the scheme.
-    fn note_waiting(&mut self, id: TransactionId);
+    fn note_waiting(&mut self, id: TransactionId) {
+        self.note(Wait::Begins(id));
+    }
 
     /// Notes that a host write, which waits for the scheme, waits in this queue from now on. Queues are numbered by the
     /// scheme.
-    fn note_queued(&mut self, _id: TransactionId, _queue: u32) {}
+    fn note_queued(&mut self, id: TransactionId, queue: u32) {
+        self.note(Wait::In(id, queue));
+    }
 
     /// Sets the cause of the waits in a queue, from now on. At first, it is a merge.
-    fn note_cause(&mut self, _queue: u32, _cause: WaitCause) {}
+    fn note_cause(&mut self, queue: u32, cause: WaitCause) {
+        self.note(Wait::Cause(queue, cause));
+    }
 
     /// Notes that a host write has waited for the scheme until now.
-    fn note_resumed(&mut self, id: TransactionId);
+    fn note_resumed(&mut self, id: TransactionId) {
+        self.note(Wait::Ends(id));
+    }
 
     /// Binds a host write to an address. The data that it replaces is invalid from now on.
     fn bind(&mut self, id: TransactionId, ppn: Ppn);

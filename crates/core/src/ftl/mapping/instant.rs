@@ -203,29 +203,13 @@ impl Context for Instant<'_> {
         self
     }
 
-    fn ftl(&mut self) -> &mut Ftl {
-        self.ftl
-    }
-
-    fn ops(&mut self) -> &mut Transactions {
-        &mut self.outstanding.ops
-    }
-
-    fn ftl_and_ops(&mut self) -> (&Ftl, &Transactions) {
-        (self.ftl, &self.outstanding.ops)
-    }
-
-    fn tasks(&mut self) -> &mut Tasks {
-        &mut self.outstanding.tasks
+    #[inline]
+    fn parts(&mut self) -> (&mut Ftl, &mut Transactions, &mut Tasks) {
+        (self.ftl, &mut self.outstanding.ops, &mut self.outstanding.tasks)
     }
 
     fn has_time(&self) -> bool {
         false
-    }
-
-    fn queue(&mut self, operation: Transaction) {
-        let id = self.outstanding.ops.insert(operation);
-        self.outstanding.queue.push_back(id);
     }
 
     fn enqueue(&mut self, id: TransactionId) {
@@ -236,10 +220,6 @@ impl Context for Instant<'_> {
     fn request_units(&self, _: TransactionId) -> u32 {
         self.outstanding.last.map_or(1, |last| last.1)
     }
-
-    fn note_waiting(&mut self, _id: TransactionId) {}
-
-    fn note_resumed(&mut self, _id: TransactionId) {}
 
     fn bind(&mut self, id: TransactionId, ppn: Ppn) {
         self.outstanding.ops[id].ppn = ppn;

@@ -1,5 +1,7 @@
 //! Page map: the location of each logical unit, and the owner of each physical unit. All schemes use it.
 
+use std::ops::Range;
+
 use crate::config::DeviceConfig;
 use crate::sim::id::{Lpn, Ppn, TransactionId};
 use crate::sim::memory::{prefetch, zeroed};
@@ -98,6 +100,14 @@ impl PageMap {
     #[inline]
     pub fn set_owner(&mut self, ppn: Ppn, lpn: u32) {
         self.owner[ppn.index()] = lpn;
+    }
+
+    /// Marks physical units as programmed without data.
+    #[inline]
+    pub fn pad(&mut self, units: Range<u32>) {
+        for ppn in units {
+            self.set_owner(Ppn(ppn), PADDING);
+        }
     }
 
     /// Prefetches the owner of `ppn`.

@@ -19,7 +19,7 @@ mod stub;
 
 use crate::config::DeviceConfig;
 use crate::policy_family;
-pub use context::{Context, WaitCause};
+pub use context::{Context, Wait, WaitCause};
 pub use map::{Location, PADDING, PageMap, TRANSLATION};
 pub use needs::{Needs, SchemeOptions, Translation, WholeBlocks, check_places};
 pub use outstanding::{Contents, Outstanding};

@@ -26,25 +26,8 @@ impl Context for Stub {
         self
     }
 
-    fn ftl(&mut self) -> &mut Ftl {
-        &mut self.ftl
-    }
-
-    fn ops(&mut self) -> &mut Transactions {
-        &mut self.ops
-    }
-
-    fn ftl_and_ops(&mut self) -> (&Ftl, &Transactions) {
-        (&self.ftl, &self.ops)
-    }
-
-    fn tasks(&mut self) -> &mut Tasks {
-        &mut self.tasks
-    }
-
-    fn queue(&mut self, operation: Transaction) {
-        let id = self.ops.insert(operation);
-        self.queued.push(id);
+    fn parts(&mut self) -> (&mut Ftl, &mut Transactions, &mut Tasks) {
+        (&mut self.ftl, &mut self.ops, &mut self.tasks)
     }
 
     fn enqueue(&mut self, id: TransactionId) {
@@ -54,10 +37,6 @@ impl Context for Stub {
     fn request_units(&self, _: TransactionId) -> u32 {
         1
     }
-
-    fn note_waiting(&mut self, _: TransactionId) {}
-
-    fn note_resumed(&mut self, _: TransactionId) {}
 
     fn bind(&mut self, id: TransactionId, ppn: Ppn) {
         let write = &mut self.ops[id];

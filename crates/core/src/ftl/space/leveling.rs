@@ -10,6 +10,7 @@ use super::{BlockState, FrontierId, LOOK_AHEAD, RegionView, Role, Space};
 use crate::ftl::gc::wear::WearPolicy;
 use crate::metrics::counters::{CopyCause, ProgramCause, ReadCause};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
+use crate::work::Purpose;
 
 impl Space {
     /// Calls the wear policy with a view of a region of a plane. The mean of the erases is that of its pool, if garbage
@@ -161,6 +162,16 @@ impl Space {
     #[inline]
     pub fn is_cold(&self, victim: BlockId) -> bool {
         self.wear.is_some() && self.block(victim).moved_for == CopyCause::Wear
+    }
+
+    /// Returns the purpose of operations that move the units of a block.
+    #[inline]
+    pub fn purpose_of_move(&self, block: BlockId) -> Purpose {
+        match self.block(block).moved_for {
+            CopyCause::Wear if self.moves_for_reasons() => Purpose::Wear,
+            CopyCause::Fold if self.moves_for_reasons() => Purpose::Fold,
+            _ => Purpose::OfClass,
+        }
     }
 
     /// Returns the cause of a program with units of a victim.

@@ -2,7 +2,7 @@
 
 use crate::sim::id::{ExecUnitId, PlaneId};
 use crate::sim::time::Time;
-use crate::work::{self, Class, Purpose};
+use crate::work::{self, Class, Purpose, Transaction};
 
 /// Kind of an operation of the array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +78,15 @@ pub struct Operation {
     pub ppn: u32,
     /// Reason for the operation. For observers.
     pub purpose: Purpose,
+}
+
+impl Operation {
+    /// Returns the operation of a transaction, without its times. `tag` is that of its host request.
+    #[inline(always)]
+    pub fn of(transaction: &Transaction, rank: u8, tag: u64) -> Operation {
+        let Transaction { class, plane, ppn, .. } = *transaction;
+        Operation { class, rank, plane, members: 1, pages: 1, tag, ppn: ppn.0, ..Operation::default() }
+    }
 }
 
 /// An empty operation.

@@ -6,14 +6,26 @@
 
 use std::collections::VecDeque;
 
-use super::Device;
-use super::timers::Timer;
+use super::requests::Pending;
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
 use crate::ftl::space::Role;
-use crate::sim::id::{PlaneId, RequestId};
+use crate::sim::id::PlaneId;
 use crate::sim::request::Operation;
 use crate::sim::time::Time;
+
+/// Answer to whether the first write in the queue, which has room, may be admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passage {
+    /// The write is admitted.
+    Free,
+    /// The write is admitted, after the throttle has delayed it for this time.
+    Delayed(Time),
+    /// The write is delayed until this time.
+    Until(Time),
+    /// The write is being delayed.
+    Waits,
+}
 
 /// State of the write that is admitted next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +40,7 @@ enum State {
 
 /// Throttle of a device.
 #[derive(Clone, Debug)]
-pub(super) struct Throttle {
+pub struct Throttle {
     /// Free blocks of all planes below which writes are delayed.
     below: u64,
     /// Free blocks of all planes at or below which the delay is longest.
@@ -45,7 +57,8 @@ pub(super) struct Throttle {
 }
 
 impl Throttle {
-    pub(super) fn new(config: &DeviceConfig) -> Option<Throttle> {
+    /// Creates the throttle of an idle device. Returns `None` if the device has none.
+    pub fn new(config: &DeviceConfig) -> Option<Throttle> {
         let throttle = config.gc.throttle.as_ref()?;
         let of_all = |blocks: u32| u64::from(blocks) * u64::from(config.total_planes());
         Some(Throttle {
@@ -80,61 +93,41 @@ impl Throttle {
     }
 }
 
-impl Device {
-    /// Notes that a write waits for admission.
-    #[inline]
-    pub(super) fn mark_arrival(&mut self) {
-        if let Some(throttle) = &mut self.throttle {
-            throttle.marks.push_back(throttle.spent(self.now));
-        }
-    }
-
-    /// Notes that the first write in the queue has been admitted as a whole.
-    #[inline]
-    pub(super) fn mark_admission(&mut self) {
-        if let Some(throttle) = &mut self.throttle {
-            throttle.marks.pop_front();
-        }
-    }
-
-    /// Returns `true` if the first write in the queue, which has room, may be admitted. Otherwise delays it.
-    #[inline(always)]
-    pub(super) fn passes_throttle(&mut self, id: RequestId) -> bool {
-        self.throttle.is_none() || self.delay_write(id)
-    }
-
-    /// Delays the first write in the queue if blocks are short. Returns `true` if it may be admitted.
+impl Throttle {
+    /// Decides whether the first write in the queue, which has room, may be admitted. Delays it if blocks are short.
     #[cold]
-    fn delay_write(&mut self, id: RequestId) -> bool {
-        let Some(throttle) = &mut self.throttle else { return true };
-        let pending = &self.interface.requests[id];
-        if pending.admitted > 0 {
-            return true;
+    pub fn pass(&mut self, write: &Pending, ftl: &Ftl, now: Time) -> Passage {
+        if write.admitted > 0 {
+            return Passage::Free;
         }
-        match throttle.state {
-            State::Delayed(_) => return false,
-            State::New if pending.request.operation == Operation::Write => {
-                let delay = throttle.delay_of(&self.ftl, self.interface.units_of(id));
+        match self.state {
+            State::Delayed(_) => return Passage::Waits,
+            State::New if write.request.operation == Operation::Write => {
+                let delay = self.delay_of(ftl, write.units);
                 if delay > Time::ZERO {
-                    throttle.state = State::Delayed(self.now);
-                    self.set_timer(Timer::Throttle, self.now.later(delay));
-                    return false;
+                    self.state = State::Delayed(now);
+                    return Passage::Until(now.later(delay));
                 }
             }
             State::New | State::Passed => {}
         }
-        throttle.state = State::New;
-        let before = throttle.marks.front().copied().unwrap_or(throttle.spent);
-        let delayed = throttle.spent.since(before);
-        self.observe_throttled(id, delayed);
-        true
+        self.state = State::New;
+        let before = self.marks.front().copied().unwrap_or(self.spent);
+        Passage::Delayed(self.spent.since(before))
     }
 
-    /// Handles the end of a delay.
-    pub(super) fn throttle_event(&mut self) {
-        if let Some(throttle) = &mut self.throttle {
-            (throttle.spent, throttle.state) = (throttle.spent(self.now), State::Passed);
-            self.admit();
-        }
+    /// Ends the delay of the first write in the queue.
+    pub fn end_delay(&mut self, now: Time) {
+        (self.spent, self.state) = (self.spent(now), State::Passed);
+    }
+
+    /// Notes that a write waits for admission.
+    pub fn mark_arrival(&mut self, now: Time) {
+        self.marks.push_back(self.spent(now));
+    }
+
+    /// Notes that the first write in the queue has been admitted as a whole.
+    pub fn mark_admission(&mut self) {
+        self.marks.pop_front();
     }
 }
