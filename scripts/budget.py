@@ -40,7 +40,7 @@ OURS = re.compile(r"crates/(\w+/(?:src|benches)/.*)")
 # counts.
 COMPONENTS = (
     ("`crates/workload`", "workload/", "sim/src/rng.rs", "sim/src/source.rs"),
-    ("`run`, `metrics`", "core/src/run", "core/src/metrics/", "hdrhistogram"),
+    ("`run`, `metrics`", "core/src/run", "core/src/metrics/"),
     ("`host`", "core/src/host/"),
     ("`cache`", "core/src/cache/"),
     ("`ftl/mapping`", "core/src/ftl/mapping/"),
@@ -93,7 +93,7 @@ def executed_files(text, least):
 def component(name):
     """Return the row of the table that a source file belongs to."""
     inner = OURS.search(name)
-    path = inner[1] if inner else re.sub(r".*/(hdrhistogram)", r"\1", name)
+    path = inner[1] if inner else name
     return next((row for row, *starts in COMPONENTS if path.startswith(tuple(starts))), OTHER)
 
 

@@ -1,13 +1,14 @@
 //! Distribution of latencies.
 
-use hdrhistogram::Histogram;
-
 use crate::sim::time::Time;
 
 /// Distribution of times: mean, minimum and maximum are exact, percentiles are accurate to 0.1%.
 #[derive(Clone, Debug)]
 pub struct Latency {
-    histogram: Histogram<u64>,
+    /// Number of times in each bucket, with times in nanoseconds. Fractions of a nanosecond do not matter to a
+    /// percentile, and would require more buckets.
+    buckets: Vec<u64>,
+    count: u64,
     sum: u128,
     min: Time,
     max: Time,
@@ -19,11 +20,28 @@ const LINEAR_STEPS: f64 = 200.0;
 /// Share of the longer times between two points in the tail: 1 - 10^(-1/24).
 const TAIL_STEP: f64 = 0.0915;
 
+/// Times up to `2 << PRECISION` ns have a bucket each. Beyond, each power of two has `1 << PRECISION` buckets.
+const PRECISION: u32 = 10;
+
+/// Longest time with a bucket of its own, in nanoseconds: ten days. The exact maximum is kept separately.
+const LONGEST: u64 = 1 << 50;
+
+/// Returns the bucket of a time in nanoseconds.
+#[inline]
+fn bucket_of(ns: u64) -> usize {
+    let shift = (63 - PRECISION) - (ns | ((2 << PRECISION) - 1)).leading_zeros();
+    ((u64::from(shift) << PRECISION) + (ns >> shift)) as usize
+}
+
+/// Returns the longest time of a bucket, in nanoseconds.
+fn end_of(bucket: usize) -> u64 {
+    let shift = (bucket as u64 >> PRECISION).saturating_sub(1);
+    ((bucket as u64 - (shift << PRECISION) + 1) << shift) - 1
+}
+
 impl Default for Latency {
     fn default() -> Self {
-        // Times beyond ten days are counted as ten days. The exact maximum is kept separately.
-        let histogram = Histogram::new_with_max(1 << 50, 3).unwrap_or_else(|_| unreachable!("3 digits are allowed"));
-        Latency { histogram, sum: 0, min: Time::NEVER, max: Time::ZERO }
+        Latency { buckets: vec![0; bucket_of(LONGEST) + 1], count: 0, sum: 0, min: Time::NEVER, max: Time::ZERO }
     }
 }
 
@@ -31,8 +49,8 @@ impl Latency {
     /// Adds a time.
     #[inline]
     pub fn record(&mut self, time: Time) {
-        // Fractions of a nanosecond do not matter to a percentile, and would require a larger table.
-        self.histogram.saturating_record(time.0 / 1000);
+        self.buckets[bucket_of((time.0 / 1000).min(LONGEST))] += 1;
+        self.count += 1;
         self.sum += u128::from(time.0);
         self.min = self.min.min(time);
         self.max = self.max.max(time);
@@ -40,8 +58,9 @@ impl Latency {
 
     /// Adds all times of another distribution.
     pub fn add(&mut self, other: &Latency) {
-        // Both distributions have the same buckets, so this cannot fail.
-        let _ = self.histogram.add(&other.histogram);
+        let used = bucket_of((other.max.0 / 1000).min(LONGEST)) + 1;
+        self.buckets.iter_mut().zip(&other.buckets[..used]).for_each(|(count, other)| *count += other);
+        self.count += other.count;
         self.sum += other.sum;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
@@ -49,7 +68,7 @@ impl Latency {
 
     /// Returns the number of times.
     pub fn count(&self) -> u64 {
-        self.histogram.len()
+        self.count
     }
 
     /// Returns the mean in microseconds.
@@ -74,12 +93,12 @@ impl Latency {
     pub fn curve(&self) -> Vec<(f64, u64)> {
         let mut points: Vec<(f64, u64)> = Vec::new();
         let (mut longer, mut kept, mut skipped) = (self.count(), self.count(), None);
-        for step in self.histogram.iter_recorded() {
+        for (bucket, &count) in self.buckets.iter().enumerate().filter(|(_, count)| **count > 0) {
             let resolution = (self.count() as f64 / LINEAR_STEPS).min(kept as f64 * TAIL_STEP);
-            longer -= step.count_at_value();
-            let time = (step.value_iterated_to() as f64 / 1e3).clamp(self.min_us(), self.max_us());
+            longer -= count;
+            let time = self.end_us(bucket);
             if points.is_empty() || longer == 0 || (kept - longer) as f64 >= resolution {
-                points.extend(skipped.take().filter(|_| step.count_at_value() as f64 >= resolution));
+                points.extend(skipped.take().filter(|_| count as f64 >= resolution));
                 points.push((time, longer));
                 (kept, skipped) = (longer, None);
             } else {
@@ -95,8 +114,18 @@ impl Latency {
 
     /// Returns the time that a share of all times (0 to 1) do not exceed, in microseconds, accurate to 0.1%.
     pub fn quantile_us(&self, share: f64) -> f64 {
-        let value = self.histogram.value_at_quantile(share) as f64 / 1e3;
-        value.clamp(self.min_us(), self.max_us())
+        let mut left = ((share.min(1.0) * self.count as f64).ceil() as u64).max(1);
+        let is_last = |&count: &u64| {
+            let ends = count >= left;
+            left = left.saturating_sub(count);
+            ends
+        };
+        self.buckets.iter().position(is_last).map_or(0.0, |bucket| self.end_us(bucket))
+    }
+
+    /// Returns the longest time that a bucket may hold, in microseconds.
+    fn end_us(&self, bucket: usize) -> f64 {
+        (end_of(bucket) as f64 / 1e3).clamp(self.min_us(), self.max_us())
     }
 }
 
@@ -108,6 +137,26 @@ mod tests {
         let mut latency = Latency::default();
         times_us.for_each(|us| latency.record(Time::from_us(us)));
         latency
+    }
+
+    #[test]
+    fn buckets_are_adjacent_and_a_thousandth_wide() {
+        let (mut bucket, mut start) = (0, 0);
+        while start <= LONGEST {
+            let end = end_of(bucket);
+            assert_eq!((bucket_of(start), bucket_of(end)), (bucket, bucket));
+            assert!((end - start) as f64 <= 0.001 * start as f64, "{start} to {end}");
+            (bucket, start) = (bucket + 1, end + 1);
+        }
+        assert_eq!(bucket, Latency::default().buckets.len());
+    }
+
+    #[test]
+    fn a_percentile_is_the_end_of_its_bucket() {
+        assert_eq!(Latency::default().quantile_us(0.5), 0.0);
+        let hundred = of(1..=100);
+        assert_eq!([0.0, 0.01, 0.5].map(|share| hundred.quantile_us(share)), [1.0, 1.0, 50.015]);
+        assert_eq!([0.501, 1.0, 1.5].map(|share| hundred.quantile_us(share)), [51.007, 100.0, 100.0]);
     }
 
     #[test]
