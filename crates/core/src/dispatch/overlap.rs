@@ -42,7 +42,7 @@ pub(crate) fn overlap_next(b: &mut impl Binder, lun: LunId) {
     if b.view().array.may_overlap(unit)
         && let Some((rank, id)) = next_for(b, lun)
     {
-        overlap_with(b, lun, unit, rank, id);
+        overlap_with(b, unit, rank, id);
     }
 }
 
@@ -64,7 +64,7 @@ fn writes_may_follow(View { dispatch, array, .. }: View, unit: ExecUnitId) -> bo
 }
 
 /// Overlaps `id`, the next transaction of a busy LUN, with the current operation, if possible.
-fn overlap_with(b: &mut impl Binder, lun: LunId, unit: ExecUnitId, rank: u8, id: TransactionId) {
+fn overlap_with(b: &mut impl Binder, unit: ExecUnitId, rank: u8, id: TransactionId) {
     let view = b.view();
     match view.transactions[id].kind {
         Kind::HostRead if view.array.may_suspend(unit, &view.dispatch.overlapping.suspend, view.now) => {
@@ -72,12 +72,11 @@ fn overlap_with(b: &mut impl Binder, lun: LunId, unit: ExecUnitId, rank: u8, id:
         }
         Kind::Write if writes_may_follow(view, unit) && follows(b, unit, rank, id) => {
             let Parts { array, tasks, now, .. } = b.parts();
-            let channel = array.channel_of(lun);
-            if array.has_channel(lun, now) {
+            if array.has_channel(unit, now) {
                 return program_ahead(b, unit, rank, id);
             }
             array.request_ahead(unit, rank);
-            tasks.push(Task::Grant(channel));
+            tasks.push(Task::Grant(array.channel_of_unit(unit)));
         }
         _ => {}
     }

@@ -59,7 +59,7 @@ pub(crate) fn enqueue_last(b: &mut impl Binder, id: TransactionId) {
         && array.state(lun) == LunState::Idle
         && dispatch.waiting.rank_of_first(lun).is_none()
         && !(tasks.any_new() || tasks.holds());
-    let has_channel = is_alone && array.has_channel(lun, now);
+    let has_channel = is_alone && array.has_channel(unit, now);
     if !is_alone || (!has_channel && needs_channel(array, transaction)) {
         return enqueue(b, id);
     }
@@ -184,10 +184,9 @@ fn needs_channel(array: &Array, transaction: &Transaction) -> bool {
 #[inline(always)]
 pub(super) fn start_or_request(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) {
     let Parts { dispatch, transactions, array, now, .. } = b.parts();
-    let channel = array.channel_of(lun);
-    let has_channel = array.has_channel(lun, now);
+    let unit = ExecUnitId(lun.0 * array.units_per_lun());
+    let has_channel = array.has_channel(unit, now);
     if has_channel || !needs_channel(array, &transactions[id]) {
-        let unit = ExecUnitId(lun.0 * array.units_per_lun());
         return start_or_rest(b, unit, lun, Some((rank, id)), has_channel);
     }
     // A write without all its data is fused with the read of the rest.
@@ -195,6 +194,7 @@ pub(super) fn start_or_request(b: &mut impl Binder, lun: LunId, rank: u8, id: Tr
     let cycles = if is_program { Cycles::Data } else { Cycles::Command };
     array.request_start(lun, rank, cycles, now);
     dispatch.note_idle(array, lun, false);
+    let channel = array.channel_of_unit(unit);
     grant(b, channel);
 }
 
@@ -229,7 +229,7 @@ fn granted(b: &mut impl Binder, unit: ExecUnitId) {
 #[inline(always)]
 pub(crate) fn continue_at_once(b: &mut impl Binder, unit: ExecUnitId) -> bool {
     let View { dispatch, array, now, .. } = b.view();
-    let is_free = !dispatch.overlapping.read && array.has_channel(array.lun_of_unit(unit), now);
+    let is_free = !dispatch.overlapping.read && array.has_channel(unit, now);
     if is_free {
         resume(b, unit);
     }
@@ -241,7 +241,7 @@ pub(crate) fn continue_at_once(b: &mut impl Binder, unit: ExecUnitId) -> bool {
 pub(crate) fn continue_operation(b: &mut impl Binder, unit: ExecUnitId, rank: u8) {
     let Parts { array, now, .. } = b.parts();
     let channel = array.channel_of_unit(unit);
-    if array.has_channel(array.lun_of_unit(unit), now) {
+    if array.has_channel(unit, now) {
         return resume(b, unit);
     }
     array.request_more(unit, rank, now);

@@ -139,7 +139,13 @@ impl Waiting {
     /// [`TransactionId::NONE`].
     #[inline(always)]
     pub fn pop(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered) -> TransactionId {
-        let id = self.change((lun, plane, rank), links, |line, links| line.pop(links));
+        let index = self.index(lun, plane);
+        let line = &mut self.lines[index][usize::from(rank)];
+        let id = line.pop(links);
+        if self.by_plane {
+            let next = line.first();
+            self.orders[index][usize::from(rank)] = if next == NONE { u64::MAX } else { links.order(next) };
+        }
         self.note_removed(lun, rank, id);
         id
     }

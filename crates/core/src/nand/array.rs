@@ -192,6 +192,8 @@ pub struct Array {
     control: Vec<Time>,
     /// Number of channels that share control lines.
     channels_per_control: u32,
+    /// True if time may pass before command cycles, for switches or shared control lines.
+    leads: bool,
     /// LUN that holds each channel, or `NONE`; empty if garbage collection holds no channels.
     held_by: Vec<LunId>,
     last_channel: u32,
@@ -218,7 +220,7 @@ impl Array {
         let (planes_per_lun, planes_per_unit) = (device.planes_per_lun(), device.planes_per_unit());
         let planes = device.total_planes();
         let (luns, units, buses) = (planes / planes_per_lun, planes / planes_per_unit, device.buses());
-        let per_control = device.buses_per_control();
+        let (timing, per_control) = (Timing::new(device), device.buses_per_control());
         let unit = |number: u32| Unit {
             lun: LunId(number / (planes_per_lun / planes_per_unit)),
             channel: ChannelId(number / (units / buses)),
@@ -243,7 +245,8 @@ impl Array {
             last_chip: NOWHERE,
         };
         Array {
-            timing: Timing::new(device),
+            leads: timing.switches || per_control > 1,
+            timing,
             luns: Table::new(luns, Lun { state: LunState::Idle, active: 0 }),
             units: (0..units).map(unit).collect(),
             members: vec![NO_MEMBER; planes as usize],
@@ -440,14 +443,19 @@ impl Array {
         state.busy_until <= now && state.waiting == 0 && (self.held_by.is_empty() || self.holder(channel).is_none())
     }
 
-    /// Returns `true` if a LUN can use its channel at once: it holds the channel, or the channel is idle.
-    #[inline]
-    pub fn has_channel(&self, lun: LunId, now: Time) -> bool {
-        let channel = self.channel_of(lun);
-        if !self.held_by.is_empty() && self.holder(channel) == lun {
-            return self.channels[channel].busy_until <= now;
-        }
-        self.channel_is_idle(channel, now)
+    /// Returns `true` if the LUN of a unit can use its channel at once: it holds the channel, or the channel is idle.
+    #[inline(always)]
+    pub fn has_channel(&self, unit: ExecUnitId, now: Time) -> bool {
+        let state = &self.channels[self.channel_of_unit(unit)];
+        state.busy_until <= now && if self.holds_channels() { self.may_take_channel(unit) } else { state.waiting == 0 }
+    }
+
+    /// Returns `true` if the LUN of a unit holds its channel, which is free, or nothing holds it or waits for it.
+    #[cold]
+    fn may_take_channel(&self, unit: ExecUnitId) -> bool {
+        let channel = self.channel_of_unit(unit);
+        let holder = self.holder(channel);
+        holder == self.lun_of_unit(unit) || (self.channels[channel].waiting == 0 && holder.is_none())
     }
 
     /// Returns the LUN that holds a channel, or `NONE`.
@@ -459,6 +467,15 @@ impl Array {
     #[inline]
     pub fn holds_channels(&self) -> bool {
         !self.held_by.is_empty()
+    }
+
+    /// Lets a LUN hold its channel from the start of an operation on, if that moves a victim.
+    #[cold]
+    fn hold_channel(&mut self, lun: LunId, kind: Kind, class: Class) {
+        if kind != Kind::Erase && class.is_collecting() && class != Class::Summary {
+            let channel = self.channel_of(lun);
+            self.held_by[channel.index()] = lun;
+        }
     }
 
     /// Ends the hold of a LUN on its channel. Returns the channel if the LUN held it.
@@ -521,6 +538,12 @@ impl Array {
             channel.waiting &= !(u32::from(queue.0.is_none()) << number);
             break;
         }
+    }
+
+    /// Returns `true` if a LUN holds a channel and does not wait for it.
+    #[cold]
+    fn waits_for_holder(&self, channel: ChannelId) -> bool {
+        self.holder(channel).is_some() && self.waiting_of_holder(channel).is_none()
     }
 
     /// Returns the first unit in the queue of a channel that belongs to the LUN that holds it.
@@ -589,8 +612,7 @@ impl Array {
         if state.waiting == 0 {
             return None;
         }
-        let of_holder = if self.holds_channels() { self.waiting_of_holder(channel) } else { None };
-        if self.holder(channel).is_some() && of_holder.is_none() {
+        if self.holds_channels() && self.waits_for_holder(channel) {
             return None; // The end of the hold grants the channel.
         }
         let resource = self.units.len() as u32 + channel.0;
@@ -602,8 +624,11 @@ impl Array {
             return None;
         }
         let number = state.waiting.trailing_zeros() as usize;
-        let first = of_holder.unwrap_or(state.lines[number].0);
-        if of_holder.is_some() {
+        let mut first = state.lines[number].0;
+        if self.holds_channels()
+            && let Some(of_holder) = self.waiting_of_holder(channel)
+        {
+            first = of_holder;
             self.leave_channel_line(channel, first);
         } else {
             let next = self.units[first].next;
@@ -633,15 +658,12 @@ impl Array {
         data: Time,
     ) -> Time {
         let channel_id = self.units[unit].channel;
-        let mut lead = if self.timing.switches { self.turn(channel_id, (kind, plane), from) } else { Time::ZERO };
         let (commands, all_data) = if turns == 1 {
             (command, data)
         } else {
             (Time(command.0 * u64::from(turns)), Time(data.0 * u64::from(turns)))
         };
-        if !self.control.is_empty() {
-            lead += self.await_control(channel_id, from + lead, commands);
-        }
+        let lead = if self.leads { self.lead(channel_id, (kind, plane), from, commands) } else { Time::ZERO };
         let channel = &mut self.channels[channel_id];
         debug_assert!(channel.busy_until <= from, "the channel is busy");
         let end = from + lead + commands + all_data;
@@ -659,9 +681,18 @@ impl Array {
         end
     }
 
+    /// Returns the time before the command cycles of an operation: of switches, and until the control lines are free.
+    #[inline(never)]
+    fn lead(&mut self, channel: ChannelId, (kind, plane): (Kind, PlaneId), from: Time, commands: Time) -> Time {
+        let switches = if self.timing.switches { self.turn(channel, (kind, plane), from) } else { Time::ZERO };
+        if self.control.is_empty() {
+            return switches;
+        }
+        switches + self.await_control(channel, from + switches, commands)
+    }
+
     /// Occupies the control lines that a channel shares for command cycles, when these are free. Returns the time
     /// until then.
-    #[inline(never)]
     fn await_control(&mut self, channel: ChannelId, from: Time, commands: Time) -> Time {
         let until = &mut self.control[(channel.0 / self.channels_per_control) as usize];
         let wait = if commands == Time::ZERO { Time::ZERO } else { until.since(from) };
@@ -670,7 +701,6 @@ impl Array {
     }
 
     /// Switches a channel to the chip of a plane, and the controller to the channel. Returns the time that this takes.
-    #[inline(never)]
     fn turn(&mut self, channel_id: ChannelId, (kind, plane): (Kind, PlaneId), from: Time) -> Time {
         let chip = self.chip_of(plane);
         let channel = &mut self.channels[channel_id];
@@ -749,9 +779,8 @@ impl Array {
         debug_assert!(state.operation.plane.0 / self.planes_per_unit.divisor() == unit.0, "a plane of another unit");
         state.cells = Time::ZERO;
         let Operation { kind, class, command, data, .. } = state.operation;
-        if !self.held_by.is_empty() && kind != Kind::Erase && class.is_collecting() && class != Class::Summary {
-            let channel = self.channel_of(lun);
-            self.held_by[channel.index()] = lun;
+        if self.holds_channels() {
+            self.hold_channel(lun, kind, class);
         }
         self.clear_overlap(unit);
         let data = if kind == Kind::Program { data } else { Time::ZERO };
