@@ -37,18 +37,19 @@ impl<I: Id, T: Copy> Slab<I, T> {
     }
 
     /// Adds an entry. Returns its number.
-    #[inline]
+    // Inlined, so that the entry is built in its place.
+    #[inline(always)]
     pub fn insert(&mut self, entry: T) -> I {
-        match self.free.pop() {
-            Some(id) => {
-                self.entries[id.number() as usize] = entry;
-                id
-            }
-            None => {
-                self.entries.push(entry);
-                I::new(self.entries.len() as u32 - 1)
-            }
-        }
+        let id = self.free.pop().unwrap_or_else(|| self.grow(entry));
+        self.entries[id.number() as usize] = entry;
+        id
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, entry: T) -> I {
+        self.entries.push(entry);
+        I::new(self.entries.len() as u32 - 1)
     }
 
     /// Returns all entries, by number. Takes time for every entry that was ever in use at once.

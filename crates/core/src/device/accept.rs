@@ -14,7 +14,7 @@ use crate::ftl::mapping::{Change, Location, LookUp, call};
 use crate::ftl::temperature::written::Written;
 use crate::host::cores::Work;
 use crate::host::requests::Part;
-use crate::host::stages::{Admission, Crossed};
+use crate::host::stages::{Admission, Crossed, Received};
 use crate::host::throttle::Passage;
 use crate::metrics::attribution::Part as TimePart;
 use crate::nand::media::BLANK;
@@ -87,9 +87,8 @@ impl Device {
     /// Starts to process a request that is in the controller and known to the firmware.
     #[inline(always)]
     pub(super) fn receive(&mut self, id: RequestId) {
-        let (operation, units) = self.interface.receive(id);
-        match operation {
-            Operation::Read => {
+        match self.interface.receive(id) {
+            Received::Read(units) => {
                 self.dispatch.note_host_read(self.now);
                 // The look-up searches the buffer again. A request of one unit needs no earlier search, unless firmware
                 // time passes in between. Larger requests are searched first: the units between hits are looked up
@@ -100,8 +99,8 @@ impl Device {
                     self.search_buffer(id, 0..units);
                 }
             }
-            Operation::Write | Operation::WriteZeroes => self.work_on_write(id, 0..units),
-            operation => self.receive_command(id, operation),
+            Received::Write(units) => self.work_on_write(id, 0..units),
+            Received::Command(operation) => self.receive_command(id, operation),
         }
     }
 
@@ -270,7 +269,9 @@ impl Device {
         }
         let read = self.ftl.host_read(part.lpn, ppn, part.first, part.end).of_request(id);
         let read = self.transactions.insert(read);
-        self.observe(move |observers, view| observers.flash_read_began(view, read, part, ppn, from));
+        if self.observers.as_ref().is_some_and(|observers| observers.see_flash_reads()) {
+            self.observe(move |observers, view| observers.read_began(view, read, part, ppn, from));
+        }
         if let Some(buffer) = &mut self.buffer {
             buffer.note_read(read, ppn, &shape, true);
         }
@@ -279,15 +280,28 @@ impl Device {
 
     /// Admits units of waiting writes to write slots, or to the buffer, in order of arrival. Must be the caller's last
     /// action, because the rest may run as a task.
-    #[inline]
+    #[inline(always)]
     pub(super) fn admit(&mut self) {
-        if self.interface.unadmitted.is_empty() && self.buffer.as_deref().is_none_or(Buffer::is_at_rest) {
+        if !self.admits_nothing() {
+            self.admit_any();
+        }
+    }
+
+    #[inline(never)]
+    fn admit_any(&mut self) {
+        if self.interface.unadmitted.is_empty() && self.buffer().is_none_or(Buffer::is_at_rest) {
             return;
         }
         if self.tasks.any_new() {
             return self.tasks.push(Task::Admit);
         }
         self.admit_now();
+    }
+
+    /// Returns `true` if there is nothing to admit, and no buffer that writes back.
+    #[inline(always)]
+    fn admits_nothing(&self) -> bool {
+        self.interface.unadmitted.is_empty() && self.buffer.is_none()
     }
 
     /// Admits waiting writes, then writes back from the buffer.
@@ -311,12 +325,12 @@ impl Device {
                 Some(room) if self.buffer().map_or(0, Buffer::room) > room => before = None,
                 Some(_) => break,
             }
-            if self.tasks.any_new() {
-                // Usually the only request has been admitted, and there is no buffer.
-                if !self.interface.unadmitted.is_empty() || self.buffer.is_some() {
-                    self.tasks.push(Task::AdmitRest(before));
-                }
+            // Usually the only request has been admitted, and there is no buffer.
+            if self.admits_nothing() {
                 return;
+            }
+            if self.tasks.any_new() {
+                return self.tasks.push(Task::AdmitRest(before));
             }
         }
     }
@@ -364,6 +378,19 @@ impl Device {
         if let (true, Some(buffer)) = (back, &mut self.buffer) {
             buffer.end_wait();
         }
+        if part.sectors() == 0 || request.operation != Operation::Write {
+            self.admit_otherwise(id, &request, part, back);
+        } else if back {
+            self.observe(move |observers, view| observers.spent_by_request(view, id, TimePart::Buffer));
+            self.write_back(id, &request, part);
+        } else {
+            self.accept_write(id, &request, part);
+        }
+    }
+
+    /// Admits a unit that a request rewrites or deallocates.
+    #[inline(never)]
+    fn admit_otherwise(&mut self, id: RequestId, request: &Request, part: Part, back: bool) {
         let is_rewrite = part.sectors() == 0;
         let is_unmapped = is_rewrite && self.ftl.map.get(part.lpn) == Location::Unmapped;
         let is_zeroed = request.operation == Operation::WriteZeroes && self.interface.covers_unit(part);
@@ -375,9 +402,9 @@ impl Device {
         } else if is_zeroed {
             self.deallocate(part.lpn);
         } else if back {
-            self.write_back(id, &request, part);
+            self.write_back(id, request, part);
         } else {
-            self.accept_write(id, &request, part);
+            self.accept_write(id, request, part);
         }
     }
 

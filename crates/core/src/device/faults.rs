@@ -50,13 +50,14 @@ impl Device {
     /// Handles a failed program of host writes, which are queued again at the front.
     pub(super) fn write_again(&mut self, first: TransactionId) {
         let ppn = self.transactions[first].ppn;
-        let start = self.ftl.start_of_program(ppn);
+        let units = self.ftl.program_units_at(ppn);
+        let start = self.ftl.start_of_program(ppn, units);
         if self.ftl.blocks.is_kept(self.ftl.blocks.block_of(ppn)) {
             let writes: Vec<TransactionId> = chain(&self.transactions, first).collect();
             return self.kept_again(&writes, None, start);
         }
         let count = chain(&self.transactions, first).count() as u32;
-        self.program_failed(start, self.ftl.program_units_at(ppn), count);
+        self.program_failed(start, units, count);
         self.tasks.push(Task::QueueAgain(first));
     }
 

@@ -63,7 +63,8 @@ impl Device {
 
     /// Ends the operations of a multi-plane command, one plane after another, from `id` on.
     pub(super) fn finish_merged(&mut self, id: TransactionId) {
-        let rest = split_off(&mut self.transactions, id);
+        let merges = self.dispatch.merges();
+        let rest = if merges { split_off(&mut self.transactions, id) } else { TransactionId::NONE };
         match self.transactions[id].kind {
             Kind::Write => self.finish_writes(id),
             Kind::GcWrite | Kind::CopyBack => self.finish_copies(id),
@@ -152,7 +153,8 @@ impl Device {
         if !self.transactions[first].complete {
             self.contents_complete(first); // The page was in the register.
         }
-        let (start, units) = (self.ftl.start_of_program(ppn), self.ftl.program_units_at(ppn));
+        let units = self.ftl.program_units_at(ppn);
+        let start = self.ftl.start_of_program(ppn, units);
         if self.ftl.program_fails(start, units) {
             return self.write_again(first);
         }
@@ -162,6 +164,7 @@ impl Device {
 
     /// Ends the writes of a program from `id` on, and then the program itself. Runs the tasks of each write before the
     /// next one.
+    #[inline(always)]
     pub(super) fn finish_writes_of(&mut self, ppn: Ppn, mut id: TransactionId) {
         while id.is_some() {
             let next = self.transactions[id].next;
@@ -172,7 +175,8 @@ impl Device {
             id = next;
         }
         if self.ftl.blocks.is_kept(self.ftl.blocks.block_of(ppn)) {
-            let (lpn, start) = (Lpn(self.ftl.map.owner(ppn)), self.ftl.start_of_program(ppn));
+            let (lpn, start) =
+                (Lpn(self.ftl.map.owner(ppn)), self.ftl.start_of_program(ppn, self.ftl.program_units_at(ppn)));
             call::ended(self, Ended::Writes(lpn, start));
         } else {
             self.program_ended(ppn, self.ftl.blocks.role_at(ppn));
@@ -337,24 +341,23 @@ impl Device {
     }
 
     /// Points the map at a copy, unless its unit was overwritten or trimmed in the meantime. Returns `true` if it did.
+    #[inline(always)]
     pub(super) fn move_in_map(&mut self, copy: &Copy, cause: CopyCause) -> bool {
-        let lpn = Lpn(copy.lpn);
         let before = self.ftl.end_copy_of(copy, cause, &mut self.transactions);
-        let takes_over = match self.options.mutant {
-            Mutant::RenumberCopies => before.is_none(),
-            Mutant::IgnoreOverwrite => matches!(before, Some(Location::Slot(_))),
-            _ => false,
-        };
-        if takes_over {
-            self.ftl.map.set_flash(lpn, copy.to);
+        if self.options.mutant != Mutant::None {
+            let is_newer = match self.options.mutant {
+                Mutant::RenumberCopies => before.is_none(),
+                Mutant::IgnoreOverwrite => matches!(before, Some(Location::Slot(_))),
+                _ => false,
+            };
+            if is_newer {
+                self.ftl.map.set_flash(Lpn(copy.lpn), copy.to);
+            }
         }
-        if before.is_none() {
-            return false;
+        if before.is_some() && self.durability.is_some() {
+            self.anchor(Lpn(copy.lpn), copy.to);
         }
-        if self.durability.is_some() {
-            self.anchor(lpn, copy.to);
-        }
-        true
+        before.is_some()
     }
 
     fn finish_erase(&mut self, id: TransactionId) {

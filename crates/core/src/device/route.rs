@@ -183,6 +183,11 @@ impl Device {
     /// once.
     #[inline(always)]
     pub(super) fn queue_work(&mut self, work: Work) -> bool {
+        self.interface.cores.is_some() && self.queue_for_core(work)
+    }
+
+    #[inline(never)]
+    fn queue_for_core(&mut self, work: Work) -> bool {
         match self.interface.queue_work(work, self.now) {
             Queued::AtOnce => return false,
             Queued::Started(started) => self.core_started(started),

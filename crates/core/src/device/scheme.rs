@@ -41,6 +41,7 @@ impl Context for Device {
         self.is_durable()
     }
 
+    #[inline(always)]
     fn note(&mut self, wait: Wait) {
         match wait {
             Wait::Begins(id) => {

@@ -346,14 +346,11 @@ impl Dispatch {
     }
 
     /// Releases the LUNs if a handler `holds` them back, after all tasks that it has pushed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn release_behind(&mut self, tasks: &mut Tasks, holds: bool) {
-        if !holds {
-            return;
-        }
-        if tasks.any_new() {
+        if holds && tasks.any_new() {
             tasks.push(Task::Release);
-        } else {
+        } else if holds {
             self.release_held(tasks);
         }
     }

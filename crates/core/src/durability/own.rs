@@ -212,14 +212,23 @@ impl Durability {
 }
 
 /// Returns the cause of a program of a number of writes, which are linked from the first one on.
-#[inline]
+#[inline(always)]
 pub fn cause_of(
     durability: Option<&Durability>,
     ftl: &Ftl,
     transactions: &Transactions,
+    writes: (TransactionId, u32),
+) -> ProgramCause {
+    durability.map_or(ProgramCause::Host, |durability| cause_if_durable(durability, ftl, transactions, writes))
+}
+
+#[inline(never)]
+fn cause_if_durable(
+    durability: &Durability,
+    ftl: &Ftl,
+    transactions: &Transactions,
     (first, count): (TransactionId, u32),
 ) -> ProgramCause {
-    let Some(durability) = durability else { return ProgramCause::Host };
     if count == 1 && durability.is_of_journal(ftl, transactions[first].lpn) {
         return ProgramCause::Journal;
     }

@@ -57,6 +57,8 @@ pub struct Ftl {
     has_page_map: bool,
     /// True if the scheme keeps all blocks of data.
     keeps_data: bool,
+    /// True if each plane collects garbage by itself, with the usual pace.
+    collects_simply: bool,
     /// Writes of functional mode to blocks that the scheme keeps.
     outstanding: Box<Outstanding>,
     /// The physical space.
@@ -242,6 +244,7 @@ impl Ftl {
             shape: Shape::new(device),
             has_page_map: scheme.is_page_map(),
             keeps_data: false,
+            collects_simply: false,
             outstanding: Box::default(),
             scheme: Some(Box::new(scheme)),
             blocks: Space::new(device, seed, trigger.has_ages(), externals)?,
@@ -270,6 +273,8 @@ impl Ftl {
             copies: Vec::with_capacity(device.units_per_block() as usize),
         };
         ftl.keeps_data = ftl.target(Program::Write(Lpn(0))).place != Place::Frontier;
+        let is_paced = ftl.shape.paces || ftl.shape.is_exclusive;
+        ftl.collects_simply = !ftl.keeps_data && ftl.pools.is_none() && !is_paced;
         ftl.mark_factory_bad(device);
         if ftl.active.is_some() {
             (0..planes).for_each(|plane| ftl.refresh_ready(PlaneId(plane)));
@@ -360,10 +365,10 @@ impl Ftl {
         }
     }
 
-    /// Returns the first unit of the program that a physical address is part of.
+    /// Returns the first unit of the program of `units` units that a physical address is part of.
     #[inline]
-    pub fn start_of_program(&self, ppn: Ppn) -> Ppn {
-        Ppn(ppn.0 - self.blocks.offset_in_block(ppn) % self.program_units_at(ppn))
+    pub fn start_of_program(&self, ppn: Ppn, units: u32) -> Ppn {
+        Ppn(ppn.0 - self.blocks.offset_in_block(ppn) % units)
     }
 
     /// Prefetches the state that an invalidation of `lpn` will touch. Its map entry should be in the processor's cache
@@ -445,7 +450,7 @@ impl Ftl {
 
     /// Counts a program of `count` writes of the host, or of the device itself, at a frontier. It is `lent` if it takes
     /// pages that are reserved for copies.
-    #[inline]
+    #[inline(always)]
     pub fn note_writes(
         &mut self,
         plane: PlaneId,

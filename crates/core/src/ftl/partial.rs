@@ -54,7 +54,7 @@ impl PartialUnits {
     }
 
     /// Notes a write of the sectors from `first` to before `end` of a unit. Returns its effect.
-    #[inline]
+    #[inline(always)]
     pub fn write(&mut self, lpn: u32, mapped: bool, first: u32, end: u32) -> Update {
         if first == 0 && end == self.sectors {
             if mapped && self.has_mask(lpn) {

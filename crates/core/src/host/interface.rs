@@ -23,7 +23,7 @@ pub struct HostInterface {
     pub unadmitted: VecDeque<RequestId>,
     /// Throttle of writes, if the device has one.
     pub throttle: Option<Box<Throttle>>,
-    link: Option<Link>,
+    pub(super) link: Option<Link>,
     queue_depth: usize,
     /// Requests beyond the queue depth, oldest first.
     waiting: VecDeque<Request>,

@@ -22,6 +22,17 @@ pub enum Crossed {
     Early,
 }
 
+/// First step of the service of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// The look-up of the units of a read, with their number.
+    Read(u32),
+    /// The admission of the units of a write whose data have arrived, with their number.
+    Write(u32),
+    /// A request without data.
+    Command(Operation),
+}
+
 /// Next step in the queue of writes, after a unit of the first one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
@@ -51,21 +62,24 @@ impl HostInterface {
         }
     }
 
-    /// Receives a request that is in the controller and known to the firmware. Returns its operation, and the number of
-    /// its units: of a write, those whose data have arrived.
+    /// Receives a request that is in the controller and known to the firmware. Returns the first step of its service.
     #[inline(always)]
-    pub fn receive(&mut self, id: RequestId) -> (Operation, u32) {
-        let has_link = self.has_link();
+    pub fn receive(&mut self, id: RequestId) -> Received {
+        let has_link = self.link.is_some();
         let pending = &mut self.requests[id];
         pending.received = true;
-        let operation = pending.request.operation;
-        match operation {
-            Operation::Read => pending.remaining = pending.units,
-            Operation::Write if has_link => return (operation, pending.crossed),
-            Operation::Write | Operation::WriteZeroes => pending.crossed = pending.units,
-            Operation::Trim | Operation::Flush => {}
+        match pending.request.operation {
+            Operation::Read => {
+                pending.remaining = pending.units;
+                Received::Read(pending.units)
+            }
+            Operation::Write if has_link => Received::Write(pending.crossed),
+            Operation::Write | Operation::WriteZeroes => {
+                pending.crossed = pending.units;
+                Received::Write(pending.units)
+            }
+            operation => Received::Command(operation),
         }
-        (operation, pending.units)
     }
 
     /// Admits the next unit of a write. Returns its request.

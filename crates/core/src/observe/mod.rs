@@ -140,13 +140,11 @@ impl Observers {
         }
     }
 
-    /// Does the same as [`Observers::read_began`] for a read from flash, unless no observer needs it before the read is
-    /// queued on its LUN.
+    /// Returns `true` if an observer needs [`Observers::read_began`] for a read from flash before the read is queued on
+    /// its LUN.
     #[inline]
-    pub fn flash_read_began(&mut self, view: &View, id: TransactionId, part: Part, ppn: Ppn, from: TransactionId) {
-        if self.contents.is_some() || self.paths.as_ref().is_some_and(|paths| !paths.skips_reads()) {
-            self.read_began(view, id, part, ppn, from);
-        }
+    pub fn see_flash_reads(&self) -> bool {
+        self.contents.is_some() || self.paths.as_ref().is_some_and(|paths| !paths.skips_reads())
     }
 
     /// Reports that a part of a read starts to wait for flash, a slot or a map entry. `ppn` is the physical address

@@ -112,6 +112,12 @@ impl Ftl {
         self.keeps_data
     }
 
+    /// Returns `true` if each plane collects garbage by itself, with the usual pace.
+    #[inline]
+    pub fn collects_simply(&self) -> bool {
+        self.collects_simply
+    }
+
     /// See [`Mapping::target`].
     #[inline]
     pub fn target(&self, of: Program) -> Target {
