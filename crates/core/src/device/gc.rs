@@ -16,8 +16,18 @@ use crate::work::{Fifo, Task};
 
 impl Device {
     /// Takes the next step of garbage collection in a plane, if it is due and no step is in flight.
-    #[inline]
+    // Usually no step is due.
+    #[inline(always)]
     pub(super) fn clean(&mut self, plane: PlaneId) {
+        if !self.ftl.collects_simply() {
+            self.clean_otherwise(plane);
+        } else if self.jobs.wants_step(&self.ftl, plane) {
+            self.step(plane);
+        }
+    }
+
+    #[inline(never)]
+    fn clean_otherwise(&mut self, plane: PlaneId) {
         if self.ftl.keeps_data() {
             return self.journal_before_erase(); // The scheme frees blocks.
         }
@@ -97,6 +107,7 @@ impl Device {
     }
 
     /// Chooses the next steps of garbage collection in a plane, and takes them until an operation has to end first.
+    #[inline(never)]
     pub(super) fn step(&mut self, plane: PlaneId) {
         while let Some(chosen) = self.jobs.choose(&mut self.ftl, plane, self.now) {
             if chosen.has_victim {
@@ -140,13 +151,14 @@ impl Device {
     }
 
     /// Executes a chosen step. Returns `true` if the next one can be chosen at once.
+    #[inline(always)]
     fn take_step(&mut self, plane: PlaneId, chosen: Chosen) -> bool {
         self.journal_before_erase();
         if self.ftl.shape().is_exclusive && self.jobs.ends_hold(&self.ftl, plane, chosen) {
             self.end_hold(plane);
         }
-        match self.jobs.take(&self.ftl, plane, chosen) {
-            Action::Queue(operation) => self.dispatch(operation),
+        match self.jobs.take(&self.ftl, &mut self.transactions, plane, chosen) {
+            Action::Queue(operation) => dispatch::enqueue(self, operation),
             Action::Erase(block) => {
                 self.erase(block);
                 return true;

@@ -11,11 +11,11 @@ use crate::config::units::BlockCount;
 use crate::ftl::Ftl;
 use crate::ftl::space::{BlockState, Claim, Role};
 use crate::metrics::collections::{CollectionCounts, Collections};
-use crate::sim::id::{BlockId, PlaneId, Ppn};
+use crate::sim::id::{BlockId, PlaneId, Ppn, TransactionId};
 use crate::sim::memory::Divider;
 use crate::sim::table::Table;
 use crate::sim::time::Time;
-use crate::work::{Class, Kind, Task, Tasks, Transaction};
+use crate::work::{Class, Kind, Task, Tasks, Transaction, Transactions};
 
 /// Step that was chosen.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ pub struct Chosen {
 #[derive(Clone, Copy, Debug)]
 pub enum Action {
     /// An operation, which has to end before the next step.
-    Queue(Transaction),
+    Queue(TransactionId),
     /// The erase of a block, then the next step.
     Erase(BlockId),
     /// The erase of a block of another plane when it has no dependents, then the next steps of both planes.
@@ -111,6 +111,15 @@ impl Collector {
     /// Returns `true` if the host may soon have to wait for garbage collection of a plane.
     #[inline]
     fn is_urgent(&self, ftl: &Ftl, plane: PlaneId) -> bool {
+        if ftl.collects_simply() {
+            ftl.blocks.free_blocks(plane, Role::Data) <= ftl.shape().hard || ftl.blocks.waits_for_folding(plane)
+        } else {
+            self.is_urgent_otherwise(ftl, plane)
+        }
+    }
+
+    #[inline(never)]
+    fn is_urgent_otherwise(&self, ftl: &Ftl, plane: PlaneId) -> bool {
         if ftl.shape().paces {
             return self.is_behind(ftl, plane);
         }
@@ -255,13 +264,18 @@ impl Collector {
     /// of pools.
     #[inline(always)]
     pub fn is_due(&mut self, ftl: &mut Ftl, tasks: &mut Tasks, plane: PlaneId) -> bool {
-        if let Some(pools) = &ftl.pools {
-            if pools.lacks(plane) {
-                self.assign_victims(ftl, tasks, plane);
-            }
-            self.continue_resting(ftl, tasks, plane);
+        if ftl.pools.is_some() {
+            self.prepare_pools(ftl, tasks, plane);
         }
         self.wants_step(ftl, plane)
+    }
+
+    #[inline(never)]
+    fn prepare_pools(&mut self, ftl: &mut Ftl, tasks: &mut Tasks, plane: PlaneId) {
+        if ftl.pools.as_ref().is_some_and(|pools| pools.lacks(plane)) {
+            self.assign_victims(ftl, tasks, plane);
+        }
+        self.continue_resting(ftl, tasks, plane);
     }
 
     /// Returns `true` if garbage collection of a plane has something to do and nothing of it is in flight.
@@ -348,8 +362,9 @@ impl Collector {
     }
 
     /// Takes a chosen step. Returns what follows.
-    #[inline]
-    pub fn take(&mut self, ftl: &Ftl, plane: PlaneId, Chosen { step, class, .. }: Chosen) -> Action {
+    #[inline(always)]
+    pub fn take(&mut self, ftl: &Ftl, to: &mut Transactions, plane: PlaneId, chosen: Chosen) -> Action {
+        let Chosen { step, class, .. } = chosen;
         let job = &mut self.jobs[plane];
         // A choice that was granted during a hold is made after it. Otherwise, turns that are shorter than a choice
         // would never end one.
@@ -383,7 +398,7 @@ impl Collector {
                 operation.plane = ftl.blocks.plane_of(ftl.blocks.block_of(ppn));
             }
         }
-        Action::Queue(operation)
+        Action::Queue(to.insert(operation))
     }
 
     /// Has a block await its erase in its own plane, after the job of another plane has read it. Returns `true` if it

@@ -20,6 +20,7 @@ impl Job {
 
     /// Binds the program of units that have been read. Returns its first address and its cause, or `None` if no unit is
     /// left.
+    #[inline(always)]
     pub fn bind_copies(&mut self, ftl: &mut Ftl, plane: PlaneId) -> Option<(Ppn, ProgramCause)> {
         let first_copy = *self.moving.copies.first()?;
         let free_blocks = ftl.blocks.free_blocks(plane, Role::Data);
