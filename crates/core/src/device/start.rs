@@ -44,15 +44,15 @@ impl Binder for Device {
     fn bind(&mut self, id: TransactionId, rank: u8, at: Spot) -> bool {
         self.transactions[id].next = TransactionId::NONE;
         match self.transactions[id].kind {
-            Kind::HostRead => self.start_read(id, ReadCause::Host, Purpose::OfClass, at),
-            Kind::RmwRead => self.start_read(id, ReadCause::Rmw, Purpose::OfClass, at),
-            Kind::GcRead => self.start_gc_read(id, at),
+            Kind::HostRead => self.start_read(id, (ReadCause::Host, Purpose::OfClass), at),
+            Kind::RmwRead => self.start_read(id, (ReadCause::Rmw, Purpose::OfClass), at),
+            Kind::GcRead => self.start_read(id, self.ftl.reason_of_move(self.transactions[id].ppn), at),
             Kind::Write => self.start_write(id, rank, at),
             Kind::GcWrite => self.start_copies(id, at),
             Kind::CopyBack => self.start_copy_back(id, at),
             Kind::Erase => self.start_erase(id, at),
             Kind::Summary => self.start_summary(id, at),
-            Kind::MergeRead => self.start_read(id, ReadCause::Merge, self.transactions[id].purpose(), at),
+            Kind::MergeRead => self.start_read(id, (ReadCause::Merge, self.transactions[id].purpose()), at),
             Kind::MergeWrite | Kind::MapWrite => self.start_kept(id, at),
             Kind::MapRead => self.start_map_read(id, at),
             Kind::SlotRead | Kind::Translate | Kind::MapHold => unreachable!("such transactions do not wait for LUNs"),
@@ -70,19 +70,9 @@ impl Binder for Device {
 }
 
 impl Device {
-    /// Binds a read of a victim's page, of a cold block, or of a block that is folded.
+    /// Binds a read of a page of data, for a reason.
     #[inline(always)]
-    fn start_gc_read(&mut self, id: TransactionId, at: Spot) -> bool {
-        let (mut cause, mut purpose) = (ReadCause::Gc, Purpose::OfClass);
-        if self.ftl.blocks.moves_for_reasons() {
-            let block = self.ftl.blocks.block_of(self.transactions[id].ppn);
-            (cause, purpose) = (self.ftl.blocks.cause_of_read(block), self.ftl.blocks.purpose_of_move(block));
-        }
-        self.start_read(id, cause, purpose, at)
-    }
-
-    #[inline(always)]
-    fn start_read(&mut self, id: TransactionId, cause: ReadCause, purpose: Purpose, at: Spot) -> bool {
+    fn start_read(&mut self, id: TransactionId, (cause, purpose): (ReadCause, Purpose), at: Spot) -> bool {
         let read = self.transactions[id];
         let shape = *self.ftl.shape();
         let spans = shape.pages_per_unit > 1;
@@ -349,7 +339,7 @@ impl Device {
             job.moving.copies.append(&mut job.moving.back);
             self.transactions[id].kind = Kind::GcRead;
             self.transactions[id] = self.transactions[id].of_job(plane);
-            return self.start_gc_read(id, at);
+            return self.start_read(id, self.ftl.reason_of_move(self.transactions[id].ppn), at);
         }
         let to = self.jobs[plane].bind_back(&mut self.ftl, plane, from);
         self.transactions[id].ppn = to;

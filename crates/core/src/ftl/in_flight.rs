@@ -6,9 +6,9 @@ use super::mapping::Location;
 use super::mover::copy::Copy;
 use super::partial::Update;
 use super::temperature::written::Written;
-use crate::metrics::counters::CopyCause;
+use crate::metrics::counters::{CopyCause, ReadCause};
 use crate::sim::id::{BlockId, Lpn, Ppn, TransactionId};
-use crate::work::{Class, Kind, Transaction, Transactions};
+use crate::work::{Class, Kind, Purpose, Transaction, Transactions};
 
 /// Copies in flash of a unit that was removed from the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,16 @@ impl Ftl {
             read.units = (end.div_ceil(per_page) - first / per_page) as u16;
         }
         read
+    }
+
+    /// Returns why the page at an address is read, as one of a victim, of a cold block, or of a block that is folded.
+    #[inline(always)]
+    pub fn reason_of_move(&self, ppn: Ppn) -> (ReadCause, Purpose) {
+        if !self.blocks.moves_for_reasons() {
+            return (ReadCause::Gc, Purpose::OfClass);
+        }
+        let block = self.blocks.block_of(ppn);
+        (self.blocks.cause_of_read(block), self.blocks.purpose_of_move(block))
     }
 
     /// Returns the read of the sectors that a partial write keeps, which are at an address.
