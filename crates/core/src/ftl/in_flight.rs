@@ -174,7 +174,7 @@ impl Ftl {
         (block, self.blocks.block(block).moved_for)
     }
 
-    /// Ends a copy like [`Ftl::end_copy`]. If writes of the unit are in flight, the oldest one replaces the copy.
+    /// Ends a copy like `end_copy`. If writes of the unit are in flight, the oldest one replaces the copy.
     #[inline]
     pub fn end_copy_of(&mut self, copy: &Copy, cause: CopyCause, writes: &mut Transactions) -> Option<Location> {
         let before = self.end_copy(copy, cause)?;
