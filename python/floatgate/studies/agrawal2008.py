@@ -1140,7 +1140,7 @@ _ROTATING = (
     "wear. A guess: the paper's trace overwrites more addresses."
 )
 _EXPIRED = (
-    "Of several victims without valid pages, DiskSim's SSD extension takes the one with the highest address, so the "
+    "DiskSim's SSD extension takes the victim with the highest address among those without valid pages, so the "
     "same blocks wear until they are excluded. It then has as many blocks below the mean as the paper, but more that "
     "have expired. With the oldest victim, blocks take turns, and few expire. The paper does not say what it did."
 )
