@@ -547,6 +547,9 @@ def in_memory(workload: RunLike) -> WorkloadLike | Sequence[WorkloadLike]:
     several = list(workload)
     if several and all(isinstance(one, tuple) for one in several):
         return Trace.from_table(several)
+    for one in several:
+        if not hasattr(one, "__iter__") and not isinstance(one, Workload | os.PathLike | ArrowTable):
+            raise TypeError(f"expected a workload, a path or a table, not {one!r}")
     return [one if isinstance(one, Workload | str | os.PathLike) else Trace.from_table(one) for one in several]
 
 
