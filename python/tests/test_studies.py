@@ -659,6 +659,19 @@ def _reasons(name):
     return {text for text in texts if isinstance(text, str) and " " in text and text.endswith(".")}
 
 
+def test_runs_that_are_to_collect_garbage_do(written_reports):
+    tables = [part.exhibit.data.to_pylist() for part in written_reports["agrawal2008"].parts]
+    (micro,) = (rows for rows in tables if "microbenchmark" in rows[0])
+    collecting = [row for row in micro if row["microbenchmark"].startswith(("random write, garbage", "the same"))]
+    assert len(collecting) == 3
+    assert all(0 < row["efficiency"] < 1 for row in collecting), collecting
+    (disksim,) = (rows for rows in tables if "DiskSim us" in rows[0])
+    # The job repeats its range until all of its writes are made.
+    counts = {row["workload"]: row["requests"] for row in disksim}
+    many, few = counts["5 million random writes, garbage collection"], counts["250,000 random writes"]
+    assert many == pytest.approx(20 * few, rel=1e-3)
+
+
 @pytest.mark.parametrize("name", list(commandline.STUDIES))
 def test_numbers_of_reasons_are_from_the_data(name, written_reports):
     report = written_reports[name]
