@@ -782,7 +782,7 @@ class ComparisonPlots:
         ax
             Axes to draw on. Default: a new figure.
         most
-            Draw only so many of them, those that differ most.
+            Draw at most this many metrics: the ones that differ most.
 
         Returns
         -------

@@ -69,7 +69,7 @@ pub fn run(args: &CompareArgs, given: &[OsString]) -> Result<(), Failure> {
     let mut text = comparison.text(&shown);
     if args.metric.is_empty() && shown.len() < comparison.metrics.len() {
         let (shown, all) = (shown.len(), comparison.metrics.len());
-        text += &format!("\n{shown} of {all} metrics, those that differ most; --all prints all\n");
+        text += &format!("\nthe {shown} of {all} metrics that differ most; --all prints all of them\n");
     }
     print(escaped_lines(&text).as_ref())
 }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::metrics::counters::ratio;
 use crate::sim::source::ObjectCounts;
 
 /// Accesses to objects of an object trace (`docs/reference/objects.md`), over the whole run.
@@ -39,7 +40,6 @@ pub struct ObjectUse {
 impl ObjectUse {
     /// Creates the counters of a stream.
     pub fn new(stream: String, counts: ObjectCounts) -> ObjectUse {
-        let ratio = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
         ObjectUse {
             stream,
             gets: counts.gets,
