@@ -114,7 +114,10 @@ fn a_comparison_shows_the_metrics_that_differ_most() {
         json["metrics"].as_array().unwrap().iter().map(|row| row["metric"].as_str().unwrap()).collect();
     let few = bench.good(&["compare", "a", "b"]);
     assert_eq!(rows(&few).len(), 10, "{few}");
-    assert!(few.contains(&format!("the 10 of {} metrics that differ most; --all prints all of them", names.len())), "{few}");
+    assert!(
+        few.contains(&format!("the 10 of {} metrics that differ most; --all prints all of them", names.len())),
+        "{few}"
+    );
     let all = rows(&bench.good(&["compare", "a", "b", "--all"]));
     for (line, name) in all.iter().zip(&names) {
         assert!(line.starts_with(name.trim_start_matches("requests.")), "{line}: {name}");
