@@ -998,13 +998,11 @@ class Context:
     def is_durable(self) -> bool:
         """Return True if the power may be cut, so that a recovery may need a free block."""
     def note_waiting(self, id: int) -> None:
-        """Note that a host write waits for the scheme."""
+        """Note that a host write waits for the scheme, until it is queued for its plane or bound."""
     def note_queued(self, id: int, queue: int) -> None:
         """Note that a host write waits in this queue from now on. Queues are numbered by the scheme."""
     def note_cause(self, queue: int, cause: WaitCause) -> None:
         """Set the cause of the waits in a queue, from now on. At first, it is a merge."""
-    def note_resumed(self, id: int) -> None:
-        """Note that a host write has waited for the scheme until now."""
     def bind(self, id: int, ppn: int) -> None:
         """Bind a host write to an address. The data that it replaces is invalid from now on."""
     def take_over(self, older: int, newer: int) -> None:

@@ -47,12 +47,13 @@ class Policies(unittest.TestCase):
             self.assertGreater(result.write_amplification, 1)
 
     def test_the_scheme_in_python_gives_the_same_results(self):
+        job = "rw=randwrite bs=4k iodepth=16 number_ios=8000"
         shapes = {}, {"geometry.page_size": "16KiB"}, {"geometry.page_size": "2KiB", "geometry.mapping_unit": "4KiB"}
         for shape in shapes:
             results = []
             for scheme in ("append", append.AppendLog):
                 device = fg.Device("tiny", {**APPEND, "capacity.spare": 0.4, **shape, "mapping.scheme": scheme})
-                result = json.loads(fg.run(device, JOB, precondition="fill").summary.to_json())
+                result = json.loads(fg.run(device, job, precondition="fill").summary.to_json())
                 for key in ("config", "config_digest", "device", "changes", "arguments", "run"):
                     result.pop(key)
                 results.append(result)

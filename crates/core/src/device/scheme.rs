@@ -52,14 +52,12 @@ impl Context for Device {
             Wait::Cause(queue, cause) => {
                 self.observe(move |observers, view| observers.queue_changed(view, queue, cause))
             }
-            Wait::Ends(id) => {
-                let lun = self.array.lun_of(self.transactions[id].plane);
-                self.observe(move |observers, view| observers.unparked(view, id, lun));
-            }
         }
     }
 
     fn bind(&mut self, id: TransactionId, ppn: Ppn) {
+        let lun = self.array.lun_of(self.transactions[id].plane);
+        self.observe(move |observers, view| observers.bound(view, id, lun));
         self.bind(id, ppn);
     }
 

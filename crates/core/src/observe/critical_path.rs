@@ -338,7 +338,11 @@ impl CriticalPaths {
             begun
         } else {
             let Some(bearer) = bearer(transactions, id) else { return };
-            &mut self.transactions[bearer]
+            let path = &mut self.transactions[bearer];
+            if matches!(path.line, Waiting::Block | Waiting::Queue(..)) {
+                path.leave_queue(accounting, &self.queues, now);
+            }
+            path
         };
         waiting.line = Waiting::Lun(lun, accounting.mark(lun, now));
     }
@@ -378,6 +382,13 @@ impl CriticalPaths {
     /// Starts the wait of a write that waited for a free block and was queued on a LUN again.
     pub fn wait_for_lun(&mut self, view: &View, id: TransactionId, lun: LunId) {
         self.wait_again(view, id, |accounting, _| Waiting::Lun(lun, accounting.mark(lun, view.now)));
+    }
+
+    /// Ends the wait of a write that a scheme binds without queuing it, because it joins a program on this LUN.
+    pub fn bind(&mut self, view: &View, id: TransactionId, lun: LunId) {
+        if !matches!(self.transactions[id].line, Waiting::Lun(..)) {
+            self.wait_for_lun(view, id, lun);
+        }
     }
 
     /// Adds the completed operation of an execution unit of `lun` to `first` and the transactions that were bound with

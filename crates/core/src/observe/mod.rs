@@ -274,6 +274,14 @@ impl Observers {
         }
     }
 
+    /// Reports that a scheme binds a write to an address on a LUN.
+    #[inline]
+    pub fn bound(&mut self, view: &View, id: TransactionId, lun: LunId) {
+        if let Some(paths) = &mut self.paths {
+            paths.bind(view, id, lun);
+        }
+    }
+
     /// Reports the start of a program of `units` units of writes, which are linked from `writes` on.
     #[inline]
     pub fn writes_began(&mut self, view: &View, first: Ppn, units: u32, cause: ProgramCause, writes: TransactionId) {

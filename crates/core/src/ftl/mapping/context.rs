@@ -25,8 +25,6 @@ pub enum Wait {
     In(TransactionId, u32),
     /// The waits in this queue have this cause from now on.
     Cause(u32, WaitCause),
-    /// The write has waited until now.
-    Ends(TransactionId),
 }
 
 /// Interface of the device for mapping schemes. No function calls the scheme back.
@@ -94,7 +92,7 @@ pub trait Context {
     /// Notes a wait of a host write for the scheme, for observers.
     fn note(&mut self, _wait: Wait) {}
 
-    /// Notes that a host write waits for the scheme.
+    /// Notes that a host write waits for the scheme, until it is queued for its plane or bound.
     fn note_waiting(&mut self, id: TransactionId) {
         self.note(Wait::Begins(id));
     }
@@ -108,11 +106,6 @@ pub trait Context {
     /// Sets the cause of the waits in a queue, from now on. At first, it is a merge.
     fn note_cause(&mut self, queue: u32, cause: WaitCause) {
         self.note(Wait::Cause(queue, cause));
-    }
-
-    /// Notes that a host write has waited for the scheme until now.
-    fn note_resumed(&mut self, id: TransactionId) {
-        self.note(Wait::Ends(id));
     }
 
     /// Binds a host write to an address. The data that it replaces is invalid from now on.

@@ -115,10 +115,6 @@ impl Context {
         })
     }
 
-    fn note_resumed(&self, id: u32) -> PyResult<()> {
-        self.pass_write(id, |cx, id| cx.note_resumed(id))
-    }
-
     fn bind(&self, id: u32, ppn: u32) -> PyResult<()> {
         self.loans.context(|cx| unit_at(cx.ftl(), ppn).map(|_| ()))?;
         self.pass_write(id, |cx, id| cx.bind(id, Ppn(ppn)))

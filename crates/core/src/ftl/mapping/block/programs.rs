@@ -302,7 +302,6 @@ impl Block {
         let first = writes.pop();
         self.writes = writes;
         if let Some((_, id)) = first {
-            cx.note_resumed(id);
             return cx.enqueue(id);
         }
         self.queue_copies(cx, number);
@@ -319,9 +318,6 @@ impl Block {
         let mut writes = std::mem::take(&mut self.writes);
         writes.push((offset, id));
         self.take_pending(cx, number, u32::MAX, &mut writes);
-        for &(_, other) in &writes[1..] {
-            cx.note_resumed(other);
-        }
         let bound = self.bind_program(cx, number, &writes, Class::HostProgram);
         writes.clear();
         self.writes = writes;

@@ -201,7 +201,6 @@ impl<R: Rules> LogBlocks<R> {
         let ftl = cx.ftl();
         let (plane, ppn) = (ftl.blocks.plane_of(block), ftl.blocks.first_unit(block));
         (cx.ops()[id].plane, cx.ops()[id].ppn) = (plane, ppn);
-        cx.note_resumed(id);
         cx.note_cause(self.queue_of_slot(slot), WaitCause::Program(plane));
         cx.enqueue(id);
     }
@@ -397,7 +396,6 @@ impl<R: Rules> LogBlocks<R> {
             }
             pending.pop(cx.ops());
             cx.ops()[other].plane = plane;
-            cx.note_resumed(other);
             writes.push(other);
         }
         if is_shared {
