@@ -192,7 +192,15 @@ impl AnySsd {
             let (start, left) = (first.min(blocks.len()), count - into.len());
             let end = blocks.len().min(start + left);
             into.extend_from_slice(&blocks[start..end]);
-            device.copy_kinds(start..end, kinds);
+            if !device.config().log_kinds().is_empty() {
+                let before = kinds.len();
+                kinds.resize(before + end - start, 0);
+                device.ftl().scheme().blocks(device.ftl(), &mut |kept| {
+                    if let Some(index) = kept.block.index().checked_sub(start).filter(|index| *index < end - start) {
+                        kinds[before + index] = kept.kind;
+                    }
+                });
+            }
             first -= start;
         }
     }

@@ -13,6 +13,7 @@ use floatgate_core::sim::request::{Completion, Operation, Request, SECTOR, Statu
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::slab::Slab;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 use crate::config::ArrayConfig;
 use crate::contents::{Contents, MemberPayload};
@@ -370,7 +371,7 @@ impl SsdArray {
     #[inline]
     pub(crate) fn look_at(&mut self, number: u32) {
         let device = &self.members[number as usize].device;
-        self.due.set(number, device.next_event_time().unwrap_or(Time::NEVER));
+        self.due.set(number, device.next_event().unwrap_or(Time::NEVER));
         self.ready |= u64::from(device.has_completions()) << number;
     }
 

@@ -41,7 +41,7 @@ impl SsdArray {
             self.now = at;
             if due == at {
                 self.events += 1;
-                self.members[number as usize].device.advance_to(at);
+                self.members[number as usize].device.advance(at);
                 self.look_at(number);
             } else {
                 self.fire();

@@ -14,6 +14,7 @@ use floatgate_core::sim::id::{Lpn, RequestId};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::source::{Source, SourceError};
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 use crate::accept::Piece;
 use crate::array::{Purpose, SsdArray};

@@ -91,7 +91,7 @@ impl Bench {
         self.array.take_completions(&mut self.completions);
         let moved = self.array.outstanding() + self.completions.len();
         let members = self.array.config().members.len();
-        let idle = (0..members).filter(|&number| self.array.member(number).next_event_time().is_none()).count();
+        let idle = (0..members).filter(|&number| self.array.member(number).next_event().is_none()).count();
         let seen = (self.array.flash_operations(), moved, idle);
         self.quiet = if seen == self.seen { self.quiet + 1 } else { 0 };
         self.seen = seen;

@@ -16,6 +16,7 @@ use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::sim::request::{Completion, Operation, Request};
 use crate::sim::rng::Rng;
 use crate::sim::time::Time;
+use crate::ssd::Ssd;
 use crate::state::{Reader, StateError, Writer};
 use crate::work::Class;
 
@@ -85,12 +86,12 @@ fn work(config: &DeviceConfig, externals: &Externals) -> Time {
         let now = device.now();
         device.submit(now, Request { tag, ..Request::new(now, operation, lba, per_unit) });
         while device.outstanding() >= 16 {
-            let Some(at) = device.next_event_time() else { break };
-            device.advance_to(at);
+            let Some(at) = device.next_event() else { break };
+            device.advance(at);
         }
     }
-    while let Some(at) = device.next_event_time() {
-        device.advance_to(at);
+    while let Some(at) = device.next_event() {
+        device.advance(at);
     }
     device.take_completions(&mut completions);
     check_fault(&device);
@@ -139,13 +140,13 @@ pub fn mapping(config: &DeviceConfig, externals: &Externals) {
         let held = if operation == Operation::Trim { 0 } else { tag as u32 };
         expected[lba as usize..lba as usize + sectors as usize].fill(held);
         while device.outstanding() >= 16 {
-            let Some(at) = device.next_event_time() else { break };
-            device.advance_to(at);
+            let Some(at) = device.next_event() else { break };
+            device.advance(at);
         }
     }
     let finish = |device: &mut Device| {
-        while let Some(at) = device.next_event_time() {
-            device.advance_to(at);
+        while let Some(at) = device.next_event() {
+            device.advance(at);
         }
         check_fault(device);
         assert_eq!(device.outstanding(), 0, "{name}: {}", device.explain_stall());
@@ -179,7 +180,7 @@ pub fn power_cuts(config: &DeviceConfig, externals: &Externals) {
     let options = || Options { verify: true, externals: externals.clone(), ..Options::default() };
     let (units, per_unit) = (config.logical_units(), config.sectors_per_unit());
     let mut device = Device::new(config.clone(), options()).unwrap_or_else(|error| panic!("{name}: {error}"));
-    device.make_durable(Keep::Memory).unwrap_or_else(|error| panic!("{name}: {error}"));
+    device.make_durable(Keep::Memory, None).unwrap_or_else(|error| panic!("{name}: {error}"));
     let (mut rng, mut least) = (Rng::new(7, "contract"), vec![0; units as usize]);
     let mut completions = Vec::new();
     for round in 0..6 {
@@ -187,8 +188,8 @@ pub fn power_cuts(config: &DeviceConfig, externals: &Externals) {
             let (now, lba) = (device.now(), rng.below(units) * u64::from(per_unit));
             device.submit(now, Request { tag, ..Request::new(now, Operation::Write, lba, per_unit) });
             while device.outstanding() >= 8 {
-                let Some(at) = device.next_event_time() else { break };
-                device.advance_to(at);
+                let Some(at) = device.next_event() else { break };
+                device.advance(at);
             }
         }
         device.take_completions(&mut completions);

@@ -1,10 +1,9 @@
 //! SSD interface: the methods by which programs drive a device in simulated time.
 //!
-//! Replay, servers and step-by-step simulators call an [`Ssd`], which [`Device`] implements. Replay is generic over it,
-//! and `Box<dyn Ssd>` implements it, too. At one instant, events of the SSD are processed first, then completions, then
-//! submissions.
+//! Replay, servers and step-by-step simulators call an [`Ssd`], which a device and an array implement. Replay is
+//! generic over it, and `Box<dyn Ssd>` implements it, too. At one instant, events of the SSD are processed first, then
+//! completions, then submissions.
 
-use crate::device::Device;
 use crate::external::Fault;
 use crate::metrics::attribution::Breakdown;
 use crate::metrics::series::Sample;
@@ -136,143 +135,7 @@ pub type TakeProbed<'a> = &'a mut dyn FnMut(&[Slice], &[CoreWork]) -> Result<(),
 
 /// Scratch buffer for [`Ssd::committed_completions`]. Callers keep it, so that calls do not allocate.
 #[derive(Debug, Default)]
-pub struct Room(Vec<(RequestId, Time)>);
-
-impl Ssd for Device {
-    #[inline]
-    fn now(&self) -> Time {
-        self.now()
-    }
-
-    #[inline]
-    fn submit(&mut self, now: Time, request: Request) {
-        self.submit(now, request);
-    }
-
-    #[inline]
-    fn outstanding(&self) -> usize {
-        self.outstanding()
-    }
-
-    #[inline]
-    fn has_room(&self) -> bool {
-        self.has_room()
-    }
-
-    #[inline]
-    fn next_room(&self) -> Option<Time> {
-        self.next_room()
-    }
-
-    #[inline]
-    fn next_event(&self) -> Option<Time> {
-        self.next_event_time()
-    }
-
-    #[inline]
-    fn advance(&mut self, until: Time) {
-        self.advance_to(until);
-    }
-
-    #[inline]
-    fn run_to_completion(&mut self, until: Time) -> Time {
-        self.run_to_completion(until)
-    }
-
-    #[inline]
-    fn run_some(&mut self, until: Time, events: u32) -> Option<Time> {
-        self.run_some(until, events)
-    }
-
-    #[inline]
-    fn set_clock(&mut self, now: Time) {
-        self.set_clock(now);
-    }
-
-    fn flash_operations(&self) -> u64 {
-        self.flash_operations()
-    }
-
-    fn longest_step(&self, sectors: u32) -> Time {
-        self.config().longest_step(sectors)
-    }
-
-    #[inline]
-    fn advance_to_completion(&mut self, until: Time) {
-        self.advance_to_completion(until);
-    }
-
-    #[inline]
-    fn has_completions(&self) -> bool {
-        self.has_completions()
-    }
-
-    #[inline]
-    fn take_completions(&mut self, into: &mut Vec<Completion>) {
-        self.take_completions(into);
-    }
-
-    #[inline]
-    fn count_completions(&mut self) -> Option<usize> {
-        self.count_completions()
-    }
-
-    #[inline]
-    fn attributes(&self) -> bool {
-        self.attributes()
-    }
-
-    #[inline]
-    fn take_breakdowns(&mut self, into: &mut Vec<Breakdown>) {
-        self.take_breakdowns(into);
-    }
-
-    #[inline]
-    fn committed_completions(&self, room: &mut Room, found: &mut dyn FnMut(u64, Time)) {
-        self.committed_completions(&mut room.0, found);
-    }
-
-    #[inline]
-    fn sample(&self, at: Time, into: &mut Sample) {
-        self.sample(at, into);
-    }
-
-    fn reset_times(&mut self) {
-        self.array_mut().reset_times();
-        self.reset_queues();
-    }
-
-    fn drain_probe(&mut self, now: Time, take: TakeProbed<'_>) -> Result<(), String> {
-        let suspend = &self.config().nand.advanced.suspend;
-        let may_change = suspend.program || suspend.erase;
-        let Some(probe) = self.array_mut().probe_mut() else { return Ok(()) };
-        if may_change {
-            probe.hold_back(now);
-        }
-        take(probe.slices(), probe.works())?;
-        probe.clear();
-        Ok(())
-    }
-
-    #[inline]
-    fn prefetch(&self, request: &Request) {
-        self.prefetch(request);
-    }
-
-    #[inline]
-    fn prefetch_place(&self, request: &Request) {
-        self.prefetch_place(request);
-    }
-
-    #[inline]
-    fn fault(&self) -> Option<&Fault> {
-        self.fault()
-    }
-
-    fn explain_stall(&self) -> String {
-        self.explain_stall()
-    }
-}
+pub struct Room(pub(crate) Vec<(RequestId, Time)>);
 
 impl<S: Ssd + ?Sized> Ssd for Box<S> {
     fn now(&self) -> Time {

@@ -15,6 +15,7 @@ use floatgate_core::sim::id::{Lpn, PlaneId};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 const PACKAGES: u64 = 8;
 const SECTORS: u64 = 8;

@@ -12,6 +12,7 @@ use floatgate_core::device::{Device, Options};
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 struct Counting;
 
@@ -39,8 +40,8 @@ fn serve(device: &mut Device, rng: &mut Rng, completions: &mut Vec<Completion>, 
     let sectors = device.config().logical_sectors();
     for _ in 0..count {
         while device.outstanding() >= 8 {
-            let at = device.next_event_time().expect("requests complete");
-            device.advance_to(at);
+            let at = device.next_event().expect("requests complete");
+            device.advance(at);
             completions.clear();
             device.take_completions(completions);
         }

@@ -15,6 +15,7 @@ use floatgate_core::sim::id::Ppn;
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 const READ: u64 = 25_000_000;
 const PROGRAM: u64 = 200_000_000;

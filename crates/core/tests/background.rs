@@ -9,6 +9,7 @@ use floatgate_core::nand::probe::{Phase, Probe, Slice};
 use floatgate_core::sim::id::{Lpn, PlaneId};
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 use floatgate_core::work::Class;
 
 const PLANE: PlaneId = PlaneId(0);
@@ -62,7 +63,7 @@ fn read(device: &mut Device, at: u64) {
 fn it_starts_when_the_device_has_been_idle_for_its_time() {
     let device = machine(72, 4, "until = 6", &[]);
     // Without a request there is no idle time.
-    assert_eq!((free_blocks(&device), device.next_event_time()), (4, None));
+    assert_eq!((free_blocks(&device), device.next_event()), (4, None));
     let mut first = device.clone();
     read(&mut first, 0);
     drain(&mut first);
@@ -130,7 +131,7 @@ fn interrupted(preempt: bool, more: &[&str]) -> Device {
     let mut device = machine(72, 4, &format!("until = 6, preempt = {preempt}"), more);
     read(&mut device, 0);
     read(&mut device, READ + IDLE + 30_000_000);
-    device.advance_to(Time(2 * (READ + IDLE) - 2_000));
+    device.advance(Time(2 * (READ + IDLE) - 2_000));
     device
 }
 
@@ -172,8 +173,8 @@ fn the_soft_threshold_continues_a_victim_of_idle_time() {
             submit(&mut device, at, write);
         }
         while device.outstanding() > 0 {
-            let at = device.next_event_time().expect("requests are outstanding");
-            device.advance_to(at);
+            let at = device.next_event().expect("requests are outstanding");
+            device.advance(at);
         }
         let counters = device.ftl().counters;
         assert_eq!(counters.background.victims, 1, "{more:?}");
@@ -241,7 +242,7 @@ fn a_request_interrupts_all_planes_of_a_pool() {
             let mut device = machine(144, 4, &background, &[&POOL[..], set].concat());
             read(&mut device, 0);
             read(&mut device, READ + IDLE + 30_000_000);
-            device.advance_to(Time(2 * (READ + IDLE) - 2_000));
+            device.advance(Time(2 * (READ + IDLE) - 2_000));
             let counters = device.ftl().counters;
             let expected = if preempt { (2, 2, 0) } else { (2, 8, 2) };
             let found = (counters.background.victims, counters.background.units_moved, counters.blocks_erased);
@@ -254,8 +255,8 @@ fn a_request_interrupts_all_planes_of_a_pool() {
                 submit(&mut later, at, write);
             }
             while later.outstanding() > 0 {
-                let at = later.next_event_time().expect("requests are outstanding");
-                later.advance_to(at);
+                let at = later.next_event().expect("requests are outstanding");
+                later.advance(at);
             }
             let counters = later.ftl().counters;
             assert_eq!((counters.background.victims, counters.background.units_moved), (2, 8), "{set:?}, {preempt}");

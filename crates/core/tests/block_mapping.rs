@@ -8,6 +8,7 @@ use floatgate_core::metrics::counters::{Counters, ProgramCause, ReadCause};
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::sim::id::Lpn;
 use floatgate_core::sim::request::Operation;
+use floatgate_core::ssd::Ssd;
 
 /// Cells to register, register to cells, erase, and transfer of a page over the channel: 4096 cycles of 25 ns.
 const READ: u64 = 25_000_000;
@@ -131,8 +132,8 @@ fn overwrite(device: &mut Device, requests: u64) {
         let now = device.now();
         submit(device, now, request);
         while device.outstanding() >= 4 {
-            let at = device.next_event_time().unwrap_or_else(|| panic!("{}", device.explain_stall()));
-            device.advance_to(at);
+            let at = device.next_event().unwrap_or_else(|| panic!("{}", device.explain_stall()));
+            device.advance(at);
         }
     }
     assert_eq!(drain(device).len() as u64, requests, "{}", device.explain_stall());

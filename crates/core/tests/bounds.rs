@@ -8,6 +8,7 @@ use floatgate_core::metrics::series::Sample;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 const US: u64 = 1_000_000;
 const READ: u64 = 25 * US;

@@ -12,6 +12,7 @@ use floatgate_core::sim::id::Lpn;
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 const US: u64 = 1_000_000;
 const READ: u64 = 25 * US + DATA;
@@ -188,12 +189,12 @@ fn units_are_volatile_until_they_are_programmed() {
     let lost = |device: &Device| (0..5).filter(|&unit| device.buffer().unwrap().is_volatile(Lpn(unit))).count();
     assert_eq!((device.buffer().unwrap().volatile_units(), lost(&device)), ((3, 3), 3));
     submit(&mut device, Time(US), sectors(Flush, 0, 0));
-    device.advance_to(Time(US + PROGRAM - 1));
+    device.advance(Time(US + PROGRAM - 1));
     assert_eq!((device.buffer().unwrap().volatile_units().0, lost(&device)), (3, 3), "the programs are in flight");
-    device.advance_to(Time(US + PROGRAM));
+    device.advance(Time(US + PROGRAM));
     // Two of the units share a channel, so one program ends 102.4 us later.
     assert_eq!((device.buffer().unwrap().volatile_units().0, lost(&device)), (1, 1));
-    device.advance_to(Time(US + PROGRAM + DATA));
+    device.advance(Time(US + PROGRAM + DATA));
     assert_eq!((device.buffer().unwrap().volatile_units(), lost(&device)), ((0, 3), 0));
 }
 
@@ -228,9 +229,9 @@ fn water_marks_and_idle_time_start_writing_back() {
     let mut device = buffered(&["buffer.idle=1ms"]);
     let write = units(&device, Write, 1, 1);
     submit(&mut device, Time::ZERO, write);
-    device.advance_to(Time(1000 * US + PROGRAM - 1));
+    device.advance(Time(1000 * US + PROGRAM - 1));
     assert_eq!(device.buffer().unwrap().volatile_units().0, 1);
-    device.advance_to(Time(1000 * US + PROGRAM));
+    device.advance(Time(1000 * US + PROGRAM));
     assert_eq!(device.buffer().unwrap().volatile_units().0, 0);
 }
 
@@ -366,10 +367,10 @@ fn a_flush_makes_completed_writes_durable() {
             submit(&mut device, at, Request { tag, fua, ..sectors(operation, first, length) });
             let mut done = Vec::new();
             while done.is_empty() {
-                let next = device.next_event_time();
+                let next = device.next_event();
                 device.take_completions(&mut done);
                 if done.is_empty() {
-                    device.advance_to(next.unwrap_or_else(|| panic!("{}", device.explain_stall())));
+                    device.advance(next.unwrap_or_else(|| panic!("{}", device.explain_stall())));
                 }
             }
             waited += u64::from(operation == Flush && done[0].finish > at);

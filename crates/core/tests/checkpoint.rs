@@ -10,7 +10,7 @@ use crate::common::{build, device_config, drain};
 use floatgate_core::config::{DeviceConfig, load};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::durability::Recovery;
-use floatgate_core::durability::flash::{Bad, FlashEvent, FlashImage, Source, UnitState};
+use floatgate_core::durability::flash::{Bad, FlashEvent, FlashImage, Keep, Source, UnitState};
 use floatgate_core::ftl::space::{BlockState, Role};
 use floatgate_core::metrics::counters::ProgramCause;
 use floatgate_core::precondition::{Precondition, precondition};
@@ -18,6 +18,7 @@ use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 /// Flash without the payload of the host. Only the contents of the device's own units are stored.
 #[derive(Clone, Default)]
@@ -133,7 +134,7 @@ fn used(config: &DeviceConfig, writes: u64) -> (Device, Kept) {
     let mut device = build(config.clone(), Options::default());
     precondition(&mut device, Precondition::Fill, 1, &mut |_| true).expect("the device is filled");
     let mut flash = Kept::new(config);
-    device.make_durable_with(|event, own| flash.apply(event, own)).expect("the device is idle");
+    device.make_durable(Keep::Outbox, Some(&mut |event, own| flash.apply(event, own))).expect("the device is idle");
     let mut rng = Rng::new(1, "checkpoint");
     let mut reported = floatgate_core::durability::flash::Outbox::default();
     let (units, sectors) = (config.logical_units(), config.sectors_per_unit());

@@ -12,6 +12,7 @@ use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 const US: u64 = 1_000_000;
 const READ: u64 = 25 * US;
@@ -464,7 +465,7 @@ fn assert_sampled(overrides: &[&str], dies: u32, script: impl Fn(&Device) -> Vec
         while let Some(&(when, request)) = next.next_if(|(when, _)| *when <= at) {
             submit(&mut device, Time(when), request);
         }
-        device.advance_to(Time(at));
+        device.advance(Time(at));
         let mut sample = floatgate_core::metrics::series::Sample::default();
         device.sample(Time(at), &mut sample);
         assert_eq!(sample.channels[0][0], data.iter().map(|slice| overlap(slice, at)).sum::<i64>(), "data until {at}");
@@ -522,9 +523,9 @@ fn overwritten(overrides: &[&str], depth: usize, requests: u64) -> Device {
         let request = write(&device, rng.below(all - 1), 2);
         device.submit(now, Request { tag: index, arrival: now, ..request });
         // At depth 1, garbage collection also has to end before the next request.
-        while device.outstanding() >= depth || (depth == 1 && device.next_event_time().is_some()) {
-            let at = device.next_event_time().unwrap_or_else(|| panic!("{}", device.explain_stall()));
-            device.advance_to(at);
+        while device.outstanding() >= depth || (depth == 1 && device.next_event().is_some()) {
+            let at = device.next_event().unwrap_or_else(|| panic!("{}", device.explain_stall()));
+            device.advance(at);
         }
     }
     drain(&mut device);

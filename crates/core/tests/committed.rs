@@ -1,5 +1,6 @@
 //! Committed completions: a completion that the device calls certain happens at the stated time.
 
+use floatgate_core::ssd::{Room, Ssd};
 use std::collections::BTreeMap;
 
 use floatgate_core::config;
@@ -27,7 +28,7 @@ struct Certain {
 
 impl Certain {
     fn record(&mut self, device: &mut Device) {
-        device.committed_completions(&mut Vec::new(), |tag, finish| {
+        device.committed_completions(&mut Room::default(), &mut |tag, finish| {
             assert!(finish >= device.now(), "a completion in the past");
             self.longest = self.longest.max(finish.since(device.now()));
             assert_eq!(*self.open.entry(tag).or_insert(finish), finish, "a certain completion has changed");
@@ -51,13 +52,13 @@ fn serve(device: &mut Device, requests: &[(u64, u8, u64, u32)]) -> (usize, Time)
     let mut at = Time::ZERO;
     for index in 0..=requests.len() {
         let until = requests.get(index).map_or(Time::NEVER, |request| at + Time::from_us(request.0));
-        while let Some(next) = device.next_event_time().filter(|next| *next <= until) {
-            device.advance_to(next);
+        while let Some(next) = device.next_event().filter(|next| *next <= until) {
+            device.advance(next);
             certain.record(device);
         }
         let Some((_, operation, lba, length)) = requests.get(index).copied() else { break };
         at = until;
-        device.advance_to(at);
+        device.advance(at);
         let operation = [Operation::Read, Operation::Write, Operation::Trim][usize::from(operation % 3)];
         let lba = lba % (sectors - u64::from(length));
         device.submit(at, Request { tag: index as u64, ..Request::new(at, operation, lba, length) });

@@ -10,6 +10,7 @@ use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::Pace;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 use serde_json::Value;
 
 const CASES: [(&str, &[&str]); 7] = [
@@ -135,7 +136,7 @@ fn step(device: &mut Device, next: &mut impl FnMut() -> Request, count: u64) -> 
     let mut completions = Vec::new();
     for tag in 0..count {
         let at = device.now() + Time::from_us(40);
-        device.advance_to(at);
+        device.advance(at);
         device.submit(at, Request { tag, arrival: at, ..next() });
         device.take_completions(&mut completions);
     }

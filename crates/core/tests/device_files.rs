@@ -16,6 +16,7 @@ use floatgate_core::device::{Device, Options};
 use floatgate_core::sim::request::{Operation, Request, Status};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::strategy::ValueTree;
@@ -435,8 +436,8 @@ fn works(config: &DeviceConfig, seed: u64) -> Result<(), String> {
 /// Processes all events.
 fn settle(device: &mut Device) -> Result<(), String> {
     let mut events = 0;
-    while let Some(at) = device.next_event_time() {
-        device.advance_to(at);
+    while let Some(at) = device.next_event() {
+        device.advance(at);
         events += 1;
         if events > 2_000_000 {
             return Err(format!("the device never becomes idle: {}", device.explain_stall()));

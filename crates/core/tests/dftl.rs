@@ -8,6 +8,7 @@ use floatgate_core::metrics::attribution::Part;
 use floatgate_core::metrics::counters::{MapCause, ProgramCause, ReadCause};
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::rng::Rng;
+use floatgate_core::ssd::Ssd;
 
 /// Cells to register, register to cells, and transfer of a page over the channel: 4096 cycles of 25 ns.
 const READ: u64 = 25_000_000;
@@ -162,7 +163,7 @@ fn overwrites(options: &str) -> (floatgate_core::metrics::counters::Counters, De
         let request = units(&device, Operation::Write, rng.below(total), 1);
         submit(&mut device, at, request);
         while device.outstanding() >= 8 {
-            device.advance_to(device.next_event_time().unwrap());
+            device.advance(device.next_event().unwrap());
         }
     }
     drain(&mut device);

@@ -9,6 +9,7 @@ use floatgate_core::sim::id::{Lpn, Ppn};
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 const US: u64 = 1_000_000;
 /// Number of units that are written, and sectors of each.
@@ -193,7 +194,7 @@ fn run(seed: u64) -> (usize, usize, BufferCounts) {
     let (mut most, mut lost, mut done) = (0, 0, Vec::<Completion>::new());
     let mut tag = 0;
     while tag < 500 || device.outstanding() > 0 {
-        if tag < 500 && device.outstanding() < depth && (rng.below(3) > 0 || device.next_event_time().is_none()) {
+        if tag < 500 && device.outstanding() < depth && (rng.below(3) > 0 || device.next_event().is_none()) {
             tag += 1;
             let operation = match rng.below(flushes) {
                 0 => Operation::Flush,
@@ -210,7 +211,7 @@ fn run(seed: u64) -> (usize, usize, BufferCounts) {
             submit(&mut device, now, request);
         } else {
             let pause = if rng.below(30) == 0 { Time(rng.below(3000 * US)) } else { Time::ZERO };
-            let next = device.next_event_time().unwrap_or_else(|| panic!("{what}: {}", device.explain_stall()));
+            let next = device.next_event().unwrap_or_else(|| panic!("{what}: {}", device.explain_stall()));
             let until = next.max(device.now() + pause);
             device.advance_to_completion(until);
         }

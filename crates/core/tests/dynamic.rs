@@ -9,6 +9,7 @@ use floatgate_core::sim::id::{Lpn, PlaneId};
 use floatgate_core::sim::request::Operation::Write;
 use floatgate_core::sim::request::Request;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 /// Two channels with two chips each. A chip has two dies of two planes and is one LUN.
 const SHAPE: [&str; 3] = ["geometry.dies=2", "geometry.planes=2", "nand.concurrency=command"];
@@ -252,7 +253,7 @@ fn with_tie_erases_a_write_goes_to_an_idle_plane_with_the_least_erased_next_bloc
         uneven += u32::from(allowed.len() < ready.len());
         let request = units(&device, Write, u64::from(lpn), 1);
         submit(&mut device, at, request);
-        device.advance_to(device.now().later(Time::from_ns(PAGE_NS + PROGRAM_NS)));
+        device.advance(device.now().later(Time::from_ns(PAGE_NS + PROGRAM_NS)));
         let plane = plane_of(&device, lpn);
         assert!(allowed.contains(&plane), "plane {plane} took a write, expected one of {allowed:?}");
         drain(&mut device);
@@ -283,8 +284,8 @@ fn overwritten(options: &[&str], mixed: bool) -> (Device, Vec<u32>, Vec<u32>) {
         let request = units(&device, Write, unit(rng.below(half.into()) as u32, 0).into(), 1);
         submit(&mut device, now, request);
         while device.outstanding() >= 32 {
-            let next = device.next_event_time().unwrap();
-            device.advance_to(next);
+            let next = device.next_event().unwrap();
+            device.advance(next);
         }
     }
     drain(&mut device);

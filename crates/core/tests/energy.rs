@@ -9,6 +9,7 @@ use floatgate_core::nand::probe::{Phase, Probe};
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 use crate::common::history::summary_of;
 use crate::common::{self, Load, device, drain, submit, units};

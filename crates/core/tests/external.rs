@@ -33,6 +33,7 @@ use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::{Pace, Source};
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 use floatgate_core::state::{Reader, StateError, Writer};
 use floatgate_core::work::{Class, LunQueue, Queued};
 

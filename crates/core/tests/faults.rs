@@ -10,6 +10,7 @@ use floatgate_core::metrics::counters::{ProgramCause, ReadCause};
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use floatgate_core::sim::request::{Completion, Operation, Request, Status};
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 /// A plane whose blocks have three pages. A page takes 102.4 us on the channel and 200 us in the cells.
 const SMALL: [&str; 6] = [
@@ -35,8 +36,8 @@ fn serve(device: &mut Device, operation: Operation, lpns: &[u64]) -> Vec<Complet
         let now = device.now();
         submit(device, now, request);
         while device.outstanding() > 0 {
-            let at = device.next_event_time().unwrap_or_else(|| panic!("{}", device.explain_stall()));
-            device.advance_to(at);
+            let at = device.next_event().unwrap_or_else(|| panic!("{}", device.explain_stall()));
+            device.advance(at);
         }
         device.take_completions(&mut completions);
     }
@@ -83,9 +84,9 @@ fn a_failed_erase_takes_an_erase_time_and_retires_the_block() {
     serve(&mut device, Operation::Write, &lpns);
     assert_eq!(device.now(), Time(19 * WRITE.0));
     let end = Time(19 * WRITE.0 + 1_500_000_000);
-    device.advance_to(Time(end.0 - 1));
+    device.advance(Time(end.0 - 1));
     assert_eq!(device.ftl().counters.faults.erases_failed, 0);
-    device.advance_to(end);
+    device.advance(end);
     let counters = &device.ftl().counters;
     assert_eq!((counters.faults.erases_failed, counters.blocks_erased), (1, 0));
     assert_eq!(device.ftl().blocks.block(BlockId(0)).state, BlockState::Bad);
@@ -274,8 +275,8 @@ fn failed_translation_blocks_find_pages_for_their_evacuation() {
             let now = device.now();
             submit(&mut device, now, write);
             while device.outstanding() >= 16 || (tag == 1500 && device.outstanding() > 0) {
-                let at = device.next_event_time().unwrap_or_else(|| panic!("seed {seed}: {}", device.explain_stall()));
-                device.advance_to(at);
+                let at = device.next_event().unwrap_or_else(|| panic!("seed {seed}: {}", device.explain_stall()));
+                device.advance(at);
             }
             let mut completions = Vec::new();
             device.take_completions(&mut completions);

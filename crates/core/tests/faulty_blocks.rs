@@ -8,6 +8,7 @@ use floatgate_core::metrics::counters::{CopyCause, ProgramCause, ReadCause};
 use floatgate_core::metrics::summary::{Precondition, Reached};
 use floatgate_core::sim::id::PlaneId;
 use floatgate_core::sim::request::{Operation, Status};
+use floatgate_core::ssd::Ssd;
 
 /// Cells to register, register to cells, and transfer of a page over the channel: 4096 cycles of 25 ns.
 const READ: u64 = 25_000_000;

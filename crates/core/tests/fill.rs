@@ -6,6 +6,7 @@ use floatgate_core::metrics::attribution::{Breakdown, Part};
 use floatgate_core::metrics::counters::ProgramCause;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 /// Register to cells, and transfer of a page over the channel: 4096 cycles of 25 ns.
 const PROGRAM: u64 = 200_000_000;
@@ -28,8 +29,8 @@ fn play(device: &mut Device, script: &[(u64, Request)]) -> Vec<(u64, Breakdown)>
     for (tag, &(at, request)) in script.iter().enumerate() {
         submit(device, Time::from_us(at), Request { tag: tag as u64, ..request });
     }
-    while let Some(at) = device.next_event_time() {
-        device.advance_to(at);
+    while let Some(at) = device.next_event() {
+        device.advance(at);
     }
     device.take_completions(&mut completions);
     device.take_breakdowns(&mut breakdowns);

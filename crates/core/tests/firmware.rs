@@ -9,6 +9,7 @@ use floatgate_core::nand::probe::{CoreWork, Probe, Task};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 const US: u64 = 1_000_000;
 

@@ -14,6 +14,7 @@ use floatgate_core::sim::id::{Lpn, PlaneId};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 const US: u64 = 1_000_000;
 const READ: u64 = 25 * US;
@@ -310,8 +311,8 @@ fn copies_between_packages_take_the_time_of_a_transfer() {
     let source: Vec<u64> = (0..32).map(|copy| copy / 8 * 16 + [0, 2, 4, 6, 1, 3, 5, 7][copy as usize % 8]).collect();
     source.iter().for_each(|&unit| device.submit(Time::ZERO, read(&device, unit, 1)));
     let (mut ends, mut done) = (Vec::new(), Vec::new());
-    while let Some(at) = device.next_event_time() {
-        device.advance_to(at);
+    while let Some(at) = device.next_event() {
+        device.advance(at);
         device.take_completions(&mut done);
         for completion in done.drain(..) {
             match completion.request.operation {

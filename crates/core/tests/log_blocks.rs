@@ -13,6 +13,7 @@ use floatgate_core::sim::id::{Lpn, PlaneId, Ppn};
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 use floatgate_core::work::Purpose;
 
 /// Cells to register, register to cells, erase, and transfer of a page over the channel: 4096 cycles of 25 ns.
@@ -159,7 +160,7 @@ fn a_channel_gives_the_free_block_with_the_fewest_erases() {
             let (before, next, erased) = look(&device);
             match request.take() {
                 Some(request) => submit(&mut device, at, request),
-                None => device.advance_to(at),
+                None => device.advance(at),
             }
             let (after, _, erased_since) = look(&device);
             let opened: Vec<usize> = (0..4).filter(|&plane| after[plane] < before[plane]).collect();
@@ -171,7 +172,7 @@ fn a_channel_gives_the_free_block_with_the_fewest_erases() {
                 checked += 1;
                 uneven += u32::from(next[plane] < next[other]);
             }
-            match device.next_event_time() {
+            match device.next_event() {
                 Some(next) => at = next,
                 None => break,
             }
@@ -311,9 +312,9 @@ fn operations_have_the_kind_of_their_merge() {
     let host = (Kind::Program, Purpose::OfClass, 1);
     assert_eq!(operations(&mut switched), [host, (Kind::Erase, Purpose::SwitchMerge, 1)]);
     let kinds = |device: &Device| {
-        let mut kinds = Vec::new();
-        device.copy_kinds(0..device.config().total_blocks() as usize, &mut kinds);
-        [1, 2, 3].map(|kind| kinds.iter().filter(|of| **of == kind).count())
+        let mut counts = [0; 4];
+        device.ftl().scheme().blocks(device.ftl(), &mut |kept| counts[usize::from(kept.kind)] += 1);
+        [1, 2, 3].map(|kind| counts[kind])
     };
     assert_eq!(kinds(&switched), [0, 1, 0], "a sequential log block");
 
@@ -379,7 +380,7 @@ fn write_all(device: &mut Device, rounds: u32, count: u32, depth: usize) {
     let requests = (0..rounds).flat_map(|_| (0..all).step_by(count as usize));
     for (submitted, first) in requests.enumerate() {
         while submitted - completions.len() >= depth {
-            device.advance_to(device.next_event_time().unwrap());
+            device.advance(device.next_event().unwrap());
             device.take_completions(&mut completions);
         }
         let at = device.now();

@@ -9,6 +9,7 @@ use floatgate_core::metrics::counters::ReadCause;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 const US: u64 = 1_000_000;
 const DATA: u64 = 102_400_000;

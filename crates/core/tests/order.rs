@@ -7,6 +7,7 @@ use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
 use floatgate_core::scheduler::SchedulerConfig;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 use floatgate_core::work::Class;
 
 /// Units below `FILLED` hold data. The scripts write units from `FRESH` on.
@@ -213,8 +214,8 @@ fn gc(scheduler: &str, hard: u32, reads: bool) -> Device {
         let now = device.now();
         device.submit(now, Request::new(now, Operation::Write, index * 2 % 32 * 8, 8));
         while device.outstanding() >= 16 {
-            let at = device.next_event_time().expect("16 requests are outstanding");
-            device.advance_to(at);
+            let at = device.next_event().expect("16 requests are outstanding");
+            device.advance(at);
             events += 1;
             if reads && events % 6 == 0 {
                 device.submit(at, Request::new(at, Operation::Read, (index * 2 + 1) % 32 * 8, 8));

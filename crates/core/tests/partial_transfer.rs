@@ -7,6 +7,7 @@ use floatgate_core::device::Device;
 use floatgate_core::sim::request::Operation::{self, Read, Trim, Write};
 use floatgate_core::sim::request::Request;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 const SECTOR: u64 = 12_800;
 const READ: u64 = 25_000;

@@ -11,6 +11,7 @@ use floatgate_core::sim::request::Operation::{Read, Write};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 const DATA: u64 = 102_400_000;
 const PROGRAM: u64 = 200_000_000;
@@ -163,7 +164,7 @@ fn the_next_active_block_is_opened_in_the_plane_with_the_most_free_blocks() {
         let request = units(device, Write, first, 64);
         submit(device, now, request);
         let half = now + Time(32 * (DATA + PROGRAM));
-        device.advance_to(half);
+        device.advance(half);
         let open = active(device);
         drain(device);
         open
@@ -190,8 +191,8 @@ fn a_pool_has_at_most_its_number_of_active_blocks() {
                 let request = common::units(&device, Write, rng.below(units), 1);
                 submit(&mut device, now, request);
                 while device.outstanding() >= 32 {
-                    let next = device.next_event_time().expect("requests are outstanding");
-                    device.advance_to(next);
+                    let next = device.next_event().expect("requests are outstanding");
+                    device.advance(next);
                     let mut open = vec![0; device.ftl().allocation.pools() as usize];
                     active(&device).iter().for_each(|plane| open[(plane / per_pool) as usize] += 1);
                     most = most.max(open.into_iter().max().unwrap());

@@ -420,7 +420,7 @@ fn measured(overrides: &[String], job: &str) -> String {
     let config = device.config().clone();
     let is_durable = !config.durability.is_default();
     if is_durable {
-        device.make_durable(Keep::Memory).expect("the device is idle");
+        device.make_durable(Keep::Memory, None).expect("the device is idle");
     }
     let jobs = synthetic::parse(job, device.config().logical_bytes(), 1).unwrap();
     let mut sources: Vec<Box<dyn Source>> = jobs.into_iter().map(|job| job.source).collect();

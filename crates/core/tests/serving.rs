@@ -6,6 +6,7 @@ use floatgate_core::device::{Device, Options};
 use floatgate_core::sim::request::Operation::{Read, Write};
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 /// Returns a filled device.
 fn device(overrides: &[&str]) -> Device {

@@ -11,6 +11,7 @@ use floatgate_core::precondition::precondition;
 use floatgate_core::sim::id::PlaneId;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 use floatgate_core::work::Purpose;
 
 use crate::common::history::summary_of;

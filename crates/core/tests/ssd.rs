@@ -192,5 +192,5 @@ fn a_device_behind_the_interface_gives_the_same_result() {
     let mut boxed: Box<dyn Ssd> = Box::new(made());
     let behind = replayed(&mut boxed, JOBS).unwrap();
     assert_eq!(format!("{direct:?}"), format!("{behind:?}"));
-    assert_eq!((device.now(), device.next_event_time()), (boxed.now(), boxed.next_event()));
+    assert_eq!((device.now(), device.next_event()), (boxed.now(), boxed.next_event()));
 }

@@ -10,6 +10,7 @@ use floatgate_core::precondition::{Precondition as To, precondition};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 use floatgate_core::state::StateError;
 
 fn origin() -> Precondition {

@@ -7,6 +7,7 @@ use floatgate_core::metrics::attribution::{Breakdown, Part};
 use floatgate_core::sim::id::{Lpn, PlaneId};
 use floatgate_core::sim::request::{Completion, Operation};
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 /// Transfer and program of a page.
 const WRITE: u64 = 102_400_000 + 200_000_000;

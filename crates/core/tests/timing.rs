@@ -9,6 +9,7 @@ use floatgate_core::nand::array::Kind;
 use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 /// Channel, chip, die and plane.
 type Place = [u32; 4];
@@ -366,8 +367,8 @@ fn at_an_erase() -> (Device, Slice) {
         let now = device.now();
         let w = write(&device, HERE, 0);
         device.submit(now, Request { arrival: now, ..w });
-        while let Some(at) = device.next_event_time() {
-            device.advance_to(at);
+        while let Some(at) = device.next_event() {
+            device.advance(at);
             let slices = device.array().probe().expect("it was switched on").slices();
             let slice = slices.last().copied().filter(|s| s.kind == Kind::Erase && s.phase == Phase::Cell);
             if let Some(erase) = slice {

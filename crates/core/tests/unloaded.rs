@@ -5,6 +5,7 @@ use floatgate_core::config::{BusProtocol, DeviceConfig, builtin_names, load};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 /// Returns the duration of `cycles` cycles of the command bus in picoseconds.
 fn command(config: &DeviceConfig, cycles: u32) -> u64 {
@@ -107,7 +108,7 @@ fn a_buffer_serves_reads_and_writes_without_flash() {
             let request = units(&device, operation, 0, 1);
             let start = at + Time::from_us(if operation == Operation::Read { 100 } else { 0 });
             common::submit(&mut device, start, request);
-            device.advance_to(start + Time::from_us(50));
+            device.advance(start + Time::from_us(50));
             let mut completions = Vec::new();
             device.take_completions(&mut completions);
             assert_eq!(completions[0].finish - start, Time(expected), "{name}: {operation:?}");

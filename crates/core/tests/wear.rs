@@ -11,6 +11,7 @@ use floatgate_core::sim::id::{BlockId, Lpn};
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 /// A plane whose blocks have three pages. A page takes 102.4 us on the channel.
 const SMALL: [&str; 6] = [
@@ -97,7 +98,7 @@ fn a_migration_takes_its_reads_programs_and_the_erase() {
             let request = units(&device, Operation::Write, lpn, 1);
             submit(&mut device, now, request);
             while device.outstanding() > 0 {
-                device.advance_to(device.next_event_time().expect("an event"));
+                device.advance(device.next_event().expect("an event"));
             }
             now = device.now();
             if device.ftl().blocks.all().iter().any(|block| block.erases == 2) {
@@ -112,7 +113,7 @@ fn a_migration_takes_its_reads_programs_and_the_erase() {
         let request = units(&device, Operation::Write, 3, 1);
         submit(&mut device, now, request);
         while device.ftl().blocks.all().iter().all(|block| block.erases < 2) {
-            device.advance_to(device.next_event_time().expect("an erase"));
+            device.advance(device.next_event().expect("an erase"));
         }
         let start = device.now();
         assert_eq!((device.ftl().counters.migrations, block_of(&device, 0)), (1, BlockId(0)));

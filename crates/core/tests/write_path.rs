@@ -13,6 +13,7 @@ use floatgate_core::sim::id::Lpn;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 use floatgate_workload::synthetic;
 
 /// Returns a built-in device of two channels in steady state, and the write amplification that preconditioning
@@ -117,7 +118,7 @@ fn programs(device: &Device) -> (u64, u64) {
 fn a_buffer_evicts_a_whole_program_unit() {
     let mut device = small(&["buffer.high_water=0.5", "buffer.low_water=0.5"]);
     (0..33).for_each(|unit| submit_write(&mut device, unit, false));
-    device.advance_to(Time::from_us(5000));
+    device.advance(Time::from_us(5000));
     assert_eq!(programs(&device), (1, 0));
     assert_eq!(device.buffer().map(|buffer| buffer.occupancy()[1]), Some(30), "one program of three units");
 }
@@ -128,7 +129,7 @@ fn a_buffer_evicts_a_whole_program_unit_of_a_plane() {
     let overrides = ["geometry.planes=2", "allocation=static", "buffer.high_water=0.5", "buffer.low_water=0.5"];
     let mut device = small(&overrides);
     (0..33).for_each(|unit| submit_write(&mut device, unit, false));
-    device.advance_to(Time::from_us(5000));
+    device.advance(Time::from_us(5000));
     assert_eq!(programs(&device), (1, 0));
     let is_in_flash = |unit: &u32| matches!(device.ftl().map.get(Lpn(*unit)), Location::Flash(_));
     assert_eq!(

@@ -5,6 +5,7 @@ use floatgate_core::lifetime::{Lifetime, Repeated, SCHEMA, Until, live};
 use floatgate_core::metrics::summary::Named;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::{Source, SourceError};
+use floatgate_core::ssd::Ssd;
 use floatgate_report::statistics::Sample;
 use serde::Serialize;
 

@@ -19,6 +19,7 @@ use floatgate_core::device::{Device, Options};
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 use rustix::event::Timespec;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -295,7 +296,7 @@ fn device() -> io::Result<Device> {
 fn alone(device: &mut Device, operation: Operation) -> Wall {
     device.submit(device.now(), Request::new(device.now(), operation, 0, SIZES[0] / 512));
     let mut completions = Vec::new();
-    while completions.is_empty() && device.next_event_time().is_some() {
+    while completions.is_empty() && device.next_event().is_some() {
         device.advance_to_completion(Time::NEVER);
         device.take_completions(&mut completions);
     }

@@ -25,6 +25,7 @@ use floatgate_core::run::Outcome;
 use floatgate_core::sim::request::{Completion, Operation, Request, SECTOR, Status};
 use floatgate_core::sim::slab::Slab;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 use floatgate_workload::trace::RequestDigest;
 
 use crate::clock::Wall;
@@ -903,7 +904,7 @@ impl Engine {
             (Kept::InFlash(store, options), AnySsd::Device(device)) => store
                 .power_cycle(device.config().clone(), options.clone(), self.power_cuts)
                 .map(|(mut new, recovered)| {
-                    new.advance_to(at.later(Time(recovered.device.time_ps)));
+                    new.advance(at.later(Time(recovered.device.time_ps)));
                     **device = new;
                     recovered
                 }),

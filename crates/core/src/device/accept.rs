@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::Device;
 use super::timers::Timer;
 use crate::cache::Buffer;
-use crate::cache::traffic::{has_place, keeps_write, must_reach_flash};
+use crate::cache::traffic::{has_place, must_reach_flash};
 use crate::dispatch;
 use crate::durability::flash::FlashEvent;
 use crate::ftl::in_flight::Unmapped;
@@ -14,7 +14,7 @@ use crate::ftl::mapping::{Change, Location, LookUp, call};
 use crate::ftl::temperature::written::Written;
 use crate::host::cores::Work;
 use crate::host::requests::Part;
-use crate::host::stages::{Admission, Crossed, Received};
+use crate::host::stages::{Admission, Received};
 use crate::host::throttle::Passage;
 use crate::metrics::attribution::Part as TimePart;
 use crate::nand::media::BLANK;
@@ -25,27 +25,6 @@ use crate::sim::time::Time;
 use crate::work::{Fifo, Kind, Reading, Task, Transaction};
 
 impl Device {
-    /// Prefetches the map entry of an upcoming request, or the buffer's entry for its unit. Changes no state.
-    #[inline]
-    pub fn prefetch(&self, request: &Request) {
-        let lpn = self.interface.first_unit(request);
-        if let Some(buffer) = &self.buffer {
-            buffer.prefetch(lpn);
-        }
-        if !keeps_write(self.buffer(), request) {
-            self.ftl.map.prefetch(lpn);
-        }
-    }
-
-    /// Prefetches the state of the physical address of an upcoming request, whose map entry was prefetched before.
-    #[inline]
-    pub fn prefetch_place(&self, request: &Request) {
-        let lpn = self.interface.first_unit(request);
-        if lpn.0 < self.ftl.map.len() && !keeps_write(self.buffer(), request) {
-            self.ftl.prefetch(lpn);
-        }
-    }
-
     /// Accepts a request that has a queue slot, and sends it over the link if there is one.
     #[inline(always)]
     pub(super) fn enter(&mut self, at: Time, request: Request) {
@@ -66,19 +45,9 @@ impl Device {
         }
     }
 
-    /// Handles the arrival of the next step of a request over the link.
-    pub(super) fn arrived(&mut self, id: RequestId, last: bool) {
-        self.observe(move |observers, view| observers.spent_by_request(view, id, TimePart::Link));
-        match self.interface.cross(id, last) {
-            Crossed::Whole => self.receive_or_queue(id),
-            Crossed::More(units) => self.work_on_write(id, units),
-            Crossed::Early => {}
-        }
-    }
-
     /// Receives a request, after the firmware time that this takes.
     #[inline(always)]
-    fn receive_or_queue(&mut self, id: RequestId) {
+    pub(super) fn receive_or_queue(&mut self, id: RequestId) {
         if !self.queue_work(Work::Receive(id)) {
             self.receive(id);
         }
@@ -134,7 +103,7 @@ impl Device {
 
     /// Starts the firmware work on units of a write that have arrived.
     #[inline(always)]
-    fn work_on_write(&mut self, id: RequestId, units: Range<u32>) {
+    pub(super) fn work_on_write(&mut self, id: RequestId, units: Range<u32>) {
         if !self.queue_by_page(id, &units, |id, _, count| Work::Admit(id, count)) {
             self.queue_for_admission(id, units.len() as u32);
         }
@@ -320,10 +289,16 @@ impl Device {
             match before {
                 None if self.admit_next() => {}
                 None => before = Some(self.buffer().map_or(0, Buffer::room)),
-                Some(_) if self.write_out_next() => {}
-                // Waiting units can be admitted only if the write-back has made room.
-                Some(room) if self.buffer().map_or(0, Buffer::room) > room => before = None,
-                Some(_) => break,
+                Some(room) => {
+                    let units = self.buffer_with().map_or(0, |(buffer, mut outside)| buffer.pick_units(&mut outside));
+                    if units > 0 {
+                        self.write_out_picked(units);
+                    } else if self.buffer().map_or(0, Buffer::room) > room {
+                        before = None; // Waiting units can be admitted only if the write-back has made room.
+                    } else {
+                        break;
+                    }
+                }
             }
             // Usually the only request has been admitted, and there is no buffer.
             if self.admits_nothing() {
@@ -342,7 +317,12 @@ impl Device {
             let back = self.buffer().is_some_and(Buffer::writes_back);
             let (request, sectors) = (&self.interface.requests[id].request, self.ftl.shape().sectors_per_unit);
             if self.ftl.is_read_only() {
-                self.refuse_unit(id, back);
+                self.interface.admit(id);
+                self.interface.set_status(id, Status::ReadOnly);
+                if let (true, Some(buffer)) = (back, &mut self.buffer) {
+                    buffer.end_wait();
+                }
+                self.observe(move |observers, view| observers.spent_by_request(view, id, TimePart::Buffer));
             } else if has_place(self.buffer(), self.slots_free, request, part, sectors) {
                 match self.interface.pass_throttle(id, &self.ftl, self.now) {
                     Passage::Free => {}
@@ -510,7 +490,21 @@ impl Device {
             call::look_up(self, lpn, LookUp::Arrived);
             self.observe(move |observers, view| observers.spent(view, node, TimePart::MapFetch));
             if self.transactions[node].kind == Kind::Write {
-                self.place_write(node);
+                // A partial write first reads the data that it keeps.
+                let Transaction { complete, source, .. } = self.transactions[node];
+                match source.get() {
+                    Some(ppn) if !complete => self.read_for(node, ppn),
+                    _ => {
+                        if complete {
+                            self.observe(move |observers, view| observers.spent(view, node, TimePart::Order));
+                        } else {
+                            // The unit was trimmed in the meantime: there is nothing to keep.
+                            self.observe(move |observers, view| observers.completed(view, node, TransactionId::NONE));
+                            self.contents_complete(node);
+                        }
+                        self.queue_write(node);
+                    }
+                }
             } else {
                 let wait = self.transactions.remove(node);
                 let owner = wait.request();
@@ -530,24 +524,6 @@ impl Device {
         }
         if open.is_some() {
             dispatch::enqueue(self, open);
-        }
-    }
-
-    /// Continues a write whose map entry is known. A partial write first reads the data that it keeps.
-    fn place_write(&mut self, id: TransactionId) {
-        let write = self.transactions[id];
-        if write.complete {
-            self.observe(move |observers, view| observers.spent(view, id, TimePart::Order));
-            return self.queue_write(id);
-        }
-        match write.source.get() {
-            Some(ppn) => self.read_for(id, ppn),
-            // The unit was trimmed in the meantime: there is nothing to keep.
-            None => {
-                self.observe(move |observers, view| observers.completed(view, id, TransactionId::NONE));
-                self.contents_complete(id);
-                self.queue_write(id);
-            }
         }
     }
 
@@ -595,9 +571,11 @@ impl Device {
         self.observe(move |observers, _| observers.changed(FlashEvent::Trimmed { lpn, sequence }));
         if let Some(Unmapped { valid, in_flight }) = self.ftl.unmap(lpn, &mut self.transactions) {
             call::changed(self, lpn, Change::Entry);
-            if self.durability.is_some() {
-                // The block of a write in flight may be erased soon after its program has ended.
-                self.journal_trim(lpn, sequence, valid.or(in_flight));
+            // The block of a write in flight may be erased soon after its program has ended.
+            if let Some(durability) = &mut self.durability
+                && durability.trimmed(lpn, sequence, valid.or(in_flight), &mut self.ftl.blocks)
+            {
+                self.write_journal();
             }
             if let Some(ppn) = valid {
                 self.ftl.blocks.invalidate(ppn);

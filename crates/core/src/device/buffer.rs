@@ -37,7 +37,7 @@ impl Device {
 
     /// Returns the buffer, if there is one, with what its choice of units depends on.
     #[inline]
-    fn buffer_with(&mut self) -> Option<(&mut Buffer, Outside<'_>)> {
+    pub(super) fn buffer_with(&mut self) -> Option<(&mut Buffer, Outside<'_>)> {
         let is_dynamic = self.dispatch.has_pools();
         let filling = self.dispatch.filling.as_deref_mut();
         let outside = Outside { filling, slots: &mut self.slots_free, ftl: &self.ftl, is_dynamic };
@@ -129,18 +129,8 @@ impl Device {
         self.write_out_picked(units);
     }
 
-    /// Evicts units if the buffer needs room, and writes back the next unit, with others that fill its program. Returns
-    /// `false` if there is nothing to write back, or no free slot.
-    pub(super) fn write_out_next(&mut self) -> bool {
-        let units = self.buffer_with().map_or(0, |(buffer, mut outside)| buffer.pick_units(&mut outside));
-        if units > 0 {
-            self.write_out_picked(units);
-        }
-        units > 0
-    }
-
     /// Writes `units` of the picked units to flash after the firmware has processed them.
-    fn write_out_picked(&mut self, units: u32) {
+    pub(super) fn write_out_picked(&mut self, units: u32) {
         if !self.queue_work(Work::WriteOut(units)) {
             self.write_out(units);
         }
@@ -209,16 +199,8 @@ impl Device {
         }
     }
 
-    /// Handles the end of accesses to the buffer memory.
-    pub(super) fn memory_event(&mut self) {
-        while let Some(then) = self.buffer.as_deref_mut().and_then(|buffer| buffer.end_access(self.now)) {
-            self.observe(move |observers, view| observers.spent_by_request(view, then.request, TimePart::Buffer));
-            self.crossed(then);
-        }
-        Timer::Memory.set_if(&mut self.array, self.buffer.as_deref().and_then(Buffer::next_access));
-    }
-
-    fn crossed(&mut self, then: Then) {
+    /// Continues a request after its access to the buffer memory.
+    pub(super) fn crossed(&mut self, then: Then) {
         match then.reply {
             0 => self.part_done(then.request, self.now, TransactionId::NONE),
             sectors => self.reply(then.request, sectors, TransactionId::NONE),

@@ -13,32 +13,21 @@ use crate::durability::own::{Flush, JournalStep, OwnPlace};
 use crate::durability::{Rebuild, RecoverError, Recovery, restore_buffer, start_log, time_of};
 use crate::ftl::mapping::Location;
 use crate::observe::Origin;
-use crate::sim::id::{Lpn, PlaneId, Ppn, RequestId, TransactionId};
+use crate::sim::id::{Lpn, PlaneId, RequestId, TransactionId};
 use crate::sim::request::Status;
 use crate::work::{Class, Kind, Task, Transaction};
 
 impl Device {
     /// Starts to emit an event for every change of flash. Emits events for the present contents first, such as those of
-    /// preconditioning. The device must be idle.
-    pub fn make_durable(&mut self, keep: Keep) -> Result<(), String> {
-        self.start_log(keep, |_| {})
-    }
-
-    /// Does the same as [`Device::make_durable`] with [`Keep::Outbox`], but passes the events for the present contents
-    /// to `reported`, one by one.
-    pub fn make_durable_with(&mut self, mut reported: impl FnMut(&FlashEvent, &[u8])) -> Result<(), String> {
-        let mut outbox = Outbox::default();
-        self.start_log(Keep::Outbox, |log| {
-            log.take(&mut outbox);
-            outbox.events.iter().for_each(|event| reported(event, &outbox.own));
-            outbox.clear();
-        })
-    }
-
-    fn start_log(&mut self, keep: Keep, emitted: impl FnMut(&mut FlashLog)) -> Result<(), String> {
+    /// preconditioning. With `reported`, passes them to it one by one instead of keeping them. The device must be idle.
+    pub fn make_durable(
+        &mut self,
+        keep: Keep,
+        reported: Option<&mut dyn FnMut(&FlashEvent, &[u8])>,
+    ) -> Result<(), String> {
         let is_idle = self.is_idle() && self.buffer().is_none_or(|buffer| buffer.is_clean());
         let durability = self.durability.as_deref_mut();
-        let log = start_log(&self.config, (&mut self.ftl, is_idle), durability, keep, emitted)?;
+        let log = start_log(&self.config, (&mut self.ftl, is_idle), durability, keep, reported)?;
         self.observers.get_or_insert_default().log = Some(Box::new(log));
         Ok(())
     }
@@ -166,32 +155,12 @@ impl Device {
         Rebuild { ftl: &mut self.ftl, log, durability, map, skips_trims, prefers_older }
     }
 
-    /// Starts garbage collection in planes with few free blocks at the first request after a recovery, since recovery
-    /// starts none.
-    pub(super) fn collect_recovered(&mut self) {
-        let is_recovered = self.durability.as_mut().map(|durability| &mut durability.is_recovered);
-        if is_recovered.is_some_and(std::mem::take) {
-            (0..self.ftl.shape().planes).for_each(|plane| self.tasks.push(Task::Clean(PlaneId(plane))));
-            self.run_tasks();
-        }
-    }
-
     // Units of the device itself.
 
     /// Returns the number of trims whose records are not in flash, and `None` without a trim journal
     /// (`durability.trim_journal`). A power cut undoes these trims.
     pub fn trims_in_memory(&self) -> Option<u64> {
         self.durability.as_ref()?.trims_in_memory()
-    }
-
-    /// Records the trim of a mapping unit, whose invalid copy is at `invalid` in flash.
-    pub(super) fn journal_trim(&mut self, lpn: Lpn, sequence: u64, invalid: Option<Ppn>) {
-        let Some(durability) = &mut self.durability else { return };
-        if self.options.mutant != Mutant::ForgetTrims
-            && durability.trimmed(lpn, sequence, invalid, &mut self.ftl.blocks)
-        {
-            self.write_journal();
-        }
     }
 
     /// Updates the journal and the checkpoint after a mapping unit of the host was programmed.
@@ -244,7 +213,7 @@ impl Device {
     }
 
     /// Writes the next unit of the journal, unless one is being written.
-    fn write_journal(&mut self) {
+    pub(super) fn write_journal(&mut self) {
         let Some(durability) = &mut self.durability else { return };
         match durability.journal_step(&self.ftl) {
             JournalStep::Wait => {}
@@ -298,7 +267,7 @@ impl Device {
             self.release(write.dependency);
             self.clean(self.ftl.blocks.plane_of(write.dependency));
         }
-        self.anchor(write.lpn, write.ppn);
+        self.observe(move |observers, view| observers.anchored(view, write.lpn, write.ppn));
         let Some(journalled) = self.durability.as_mut().and_then(|durability| durability.own_written(write.lpn)) else {
             return;
         };
@@ -308,13 +277,6 @@ impl Device {
         self.complete_flushes(journalled.flushes, Status::Ok);
         if self.durability.as_ref().is_some_and(|durability| durability.is_journal_due(&self.ftl)) {
             self.write_journal();
-        }
-    }
-
-    /// Reports the physical address of a part of the checkpoint, which the storage of the flash notes.
-    pub(super) fn anchor(&mut self, lpn: Lpn, ppn: Ppn) {
-        if let Some(part) = self.durability.as_ref().and_then(|durability| durability.part_of(lpn)) {
-            self.observe(move |observers, _| observers.changed(FlashEvent::Anchored { part, ppn }));
         }
     }
 }

@@ -47,20 +47,6 @@ impl Device {
         }
     }
 
-    /// Handles a failed program of host writes, which are queued again at the front.
-    pub(super) fn write_again(&mut self, first: TransactionId) {
-        let ppn = self.transactions[first].ppn;
-        let units = self.ftl.program_units_at(ppn);
-        let start = self.ftl.start_of_program(ppn, units);
-        if self.ftl.blocks.is_kept(self.ftl.blocks.block_of(ppn)) {
-            let writes: Vec<TransactionId> = chain(&self.transactions, first).collect();
-            return self.kept_again(&writes, None, start);
-        }
-        let count = chain(&self.transactions, first).count() as u32;
-        self.program_failed(start, units, count);
-        self.tasks.push(Task::QueueAgain(first));
-    }
-
     /// Handles a failed program at `start` in a block of the mapping scheme: of writes, or of copies alone, with the
     /// `number` of their operation.
     #[cold]
@@ -112,16 +98,6 @@ impl Device {
         }
     }
 
-    /// Handles a failed program or copy-back of `units` units by garbage collection.
-    pub(super) fn copies_again(&mut self, plane: PlaneId, ppn: Ppn, units: u32) {
-        let with_data = self.jobs.copies_failed(plane);
-        self.program_failed(ppn, units, with_data);
-        match self.jobs.copy_back_again(&self.ftl, plane) {
-            Some(again) => self.dispatch(again),
-            None => self.clean(plane),
-        }
-    }
-
     /// Returns `true` if a write that frees a block of the plane may be programmed now.
     #[cold]
     pub(super) fn may_free(&self, id: TransactionId, plane: PlaneId) -> bool {
@@ -168,18 +144,6 @@ impl Device {
     }
 
     // Reads.
-
-    /// Returns `true` if a host read has returned uncorrectable data.
-    #[inline(always)]
-    pub(super) fn check_host_read(&mut self, id: TransactionId) -> bool {
-        let Device { ftl, interface, transactions, .. } = self;
-        let read = &transactions[id];
-        let fails = ftl.host_read_fails(read, || interface.requests[read.request()].request);
-        if fails {
-            interface.set_status(read.request(), Status::Uncorrectable);
-        }
-        fails
-    }
 
     /// Checks the data that a partial write keeps for uncorrectable sectors.
     #[inline]
@@ -230,7 +194,13 @@ impl Device {
     pub(super) fn answer_unwritten(&mut self, id: TransactionId) {
         let mut id = id;
         while id.is_some() {
-            self.complete_fused(id);
+            let Transaction { complete, source, .. } = self.transactions[id];
+            if self.config.nand.advanced.copy_back_modify && !complete && source.is_some() {
+                // The data of a fused write come from the address of the sectors that it keeps.
+                self.check_rmw_read(id, source, 1);
+                self.observe(move |observers, view| observers.kept(view, id, source));
+                self.contents_complete(id);
+            }
             let owner = self.transactions[id].take_request();
             if owner.is_some() {
                 // Data in a write-back buffer stay there and do not count.
@@ -260,16 +230,6 @@ impl Device {
             self.observe(move |observers, view| observers.completed(view, newer, older));
             self.contents_complete(newer);
         }
-    }
-
-    /// Refuses a unit of a write because the device is read-only.
-    pub(super) fn refuse_unit(&mut self, id: RequestId, back: bool) {
-        self.interface.requests[id].admitted += 1;
-        self.interface.set_status(id, Status::ReadOnly);
-        if let (true, Some(buffer)) = (back, &mut self.buffer) {
-            buffer.end_wait();
-        }
-        self.observe(move |observers, view| observers.spent_by_request(view, id, TimePart::Buffer));
     }
 
     /// Completes a flush of a read-only device, with an error if a power cut would undo a completed write or trim. The

@@ -5,23 +5,16 @@ use crate::durability::flash::FlashEvent;
 use crate::ftl::mapping::{Change, Ended, Location, Step, call};
 use crate::ftl::mover::copy::Copy;
 use crate::ftl::space::{Block, BlockState, Role};
+use crate::host::cores::Work;
 use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::CopyCause;
 use crate::observe::Observers;
 use crate::sim::id::{BlockId, ExecUnitId, Lpn, LunId, PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::request::Status;
 use crate::sim::time::Time;
-use crate::work::{Class, Kind, Task, Transaction, split_off};
+use crate::work::{Class, Kind, Task, Transaction, chain, split_off};
 
 impl Device {
-    /// Handles the end of the transfer of one plane in a multi-plane read.
-    #[inline(never)]
-    pub(super) fn finish_member(&mut self, unit: ExecUnitId) {
-        let id = self.dispatch.member_ended(unit, &self.transactions);
-        self.observe(move |observers, view| observers.member_ended(view, unit, id));
-        self.finish_one(id);
-    }
-
     /// Handles the end of the operation of an execution unit of `lun`.
     #[inline(always)]
     pub(super) fn finish(&mut self, unit: ExecUnitId, lun: LunId) {
@@ -37,7 +30,7 @@ impl Device {
     }
 
     #[inline(always)]
-    fn finish_one(&mut self, id: TransactionId) {
+    pub(super) fn finish_one(&mut self, id: TransactionId) {
         match self.transactions[id].kind {
             Kind::HostRead => self.finish_read(id),
             Kind::RmwRead => self.finish_rmw(id),
@@ -80,10 +73,11 @@ impl Device {
 
     #[inline(always)]
     fn finish_read(&mut self, id: TransactionId) {
-        if !self.check_host_read(id)
-            && let Some(buffer) = self.buffer.as_deref_mut().filter(|buffer| buffer.keeps_reads())
-        {
-            let read = &self.transactions[id];
+        let Device { ftl, interface, transactions, .. } = self;
+        let read = &transactions[id];
+        if ftl.host_read_fails(read, || interface.requests[read.request()].request) {
+            interface.set_status(read.request(), Status::Uncorrectable);
+        } else if let Some(buffer) = self.buffer.as_deref_mut().filter(|buffer| buffer.keeps_reads()) {
             buffer.keep_read(id, read, &self.interface.requests[read.request()].request, &self.ftl, self.now);
             self.admit();
             if self.tasks.any_new() {
@@ -110,11 +104,18 @@ impl Device {
         self.part_done(request, at, by);
     }
 
-    /// Ends a part of a request at `at`. `by` is the transaction that ended the part, or `NONE`.
-    #[inline]
+    /// Ends a part of a request at `at`. `by` is the transaction that ended the part, or `NONE`. Completes the request
+    /// if the part was the last one. With firmware, the work of the completion is queued first.
+    #[inline(never)]
     pub(super) fn part_done(&mut self, request: RequestId, at: Time, by: TransactionId) {
-        if self.interface.part_done(request, at) {
-            self.complete(request, by);
+        if !self.interface.part_done(request, at) {
+            return;
+        }
+        if self.interface.answering_takes_time() {
+            self.observe(move |observers, view| observers.settled(view, request, by));
+            self.queue_work(Work::Answer(request));
+        } else {
+            self.answer(request, by);
         }
     }
 
@@ -156,7 +157,12 @@ impl Device {
         let units = self.ftl.program_units_at(ppn);
         let start = self.ftl.start_of_program(ppn, units);
         if self.ftl.program_fails(start, units) {
-            return self.write_again(first);
+            let writes: Vec<TransactionId> = chain(&self.transactions, first).collect();
+            if self.ftl.blocks.is_kept(self.ftl.blocks.block_of(ppn)) {
+                return self.kept_again(&writes, None, start);
+            }
+            self.program_failed(start, units, writes.len() as u32);
+            return self.tasks.push(Task::QueueAgain(first));
         }
         self.store_program(start, units, first);
         self.finish_writes_of(ppn, first);
@@ -316,7 +322,12 @@ impl Device {
         let shape = self.ftl.shape();
         let units = if back { shape.units_per_page.divisor() } else { shape.units_per_program };
         if self.ftl.program_fails(ppn, units) {
-            return self.copies_again(plane, ppn, units);
+            let with_data = self.jobs.copies_failed(plane);
+            self.program_failed(ppn, units, with_data);
+            return match self.jobs.copy_back_again(&self.ftl, plane) {
+                Some(again) => self.dispatch(again),
+                None => self.clean(plane),
+            };
         }
         self.observe(move |observers, _| observers.programmed(ppn, units));
         let moving = &mut self.jobs[plane].moving;
@@ -355,7 +366,8 @@ impl Device {
             }
         }
         if before.is_some() && self.durability.is_some() {
-            self.anchor(Lpn(copy.lpn), copy.to);
+            let &Copy { lpn, to, .. } = copy;
+            self.observe(move |observers, view| observers.anchored(view, Lpn(lpn), to));
         }
         before.is_some()
     }

@@ -5,7 +5,6 @@ use std::ops::Range;
 use super::Device;
 use super::timers::Timer;
 use crate::dispatch;
-use crate::ftl::gc::IdleWork;
 use crate::ftl::gc::collector::{Action, Chosen};
 use crate::ftl::mapping::call;
 use crate::host::cores::Work;
@@ -53,7 +52,7 @@ impl Device {
     }
 
     /// Continues garbage collection in all planes.
-    fn collect_all(&mut self) {
+    pub(super) fn collect_all(&mut self) {
         for plane in (0..self.config.total_planes()).map(PlaneId) {
             self.jobs.collect_together(&mut self.ftl, &mut self.tasks, plane);
             self.clean(plane);
@@ -79,30 +78,23 @@ impl Device {
         debug_assert!(now >= self.now, "`now` is before the clock");
         self.now = self.now.max(now);
         self.dispatch.set_now(self.now);
-        let is_idle_at = (self.outstanding() == 0).then_some(self.now);
+        let is_idle_at = (self.interface.outstanding() == 0).then_some(self.now);
         self.jobs.hold(&mut self.ftl, &self.config, held, is_idle_at);
         self.collect_all();
     }
 
     /// Returns `true` if garbage collection in idle time waits for the end of [`Device::hold_gc`].
     pub fn waits_for_turn(&self) -> bool {
-        self.jobs.waits_for_turn() && self.outstanding() == 0
+        self.jobs.waits_for_turn() && self.interface.outstanding() == 0
     }
 
     /// Sets the timers of idle time, if no request is outstanding.
     #[cold]
     pub(super) fn arm_idle_time(&mut self) {
-        if self.outstanding() == 0 {
+        if self.interface.outstanding() == 0 {
             for (work, at) in self.jobs.start_idle_time(&self.ftl, &self.config, self.now) {
                 Timer::of_idle(work).set_if(&mut self.array, at);
             }
-        }
-    }
-
-    /// Starts work in idle time, unless a request is outstanding.
-    pub(super) fn idle_work_event(&mut self, work: IdleWork) {
-        if self.outstanding() == 0 && self.jobs.start_idle_work(&mut self.ftl, &self.config, work) {
-            self.collect_all();
         }
     }
 
@@ -141,18 +133,9 @@ impl Device {
         self.tasks.push(Task::Step(plane));
     }
 
-    /// Continues garbage collection in a plane, after all tasks of its last step.
-    pub(super) fn continue_step(&mut self, plane: PlaneId) {
-        if let Some(chosen) = self.jobs.postponed(plane)
-            && self.take_step(plane, chosen)
-        {
-            self.step(plane);
-        }
-    }
-
     /// Executes a chosen step. Returns `true` if the next one can be chosen at once.
     #[inline(always)]
-    fn take_step(&mut self, plane: PlaneId, chosen: Chosen) -> bool {
+    pub(super) fn take_step(&mut self, plane: PlaneId, chosen: Chosen) -> bool {
         self.journal_before_erase();
         if self.ftl.shape().is_exclusive && self.jobs.ends_hold(&self.ftl, plane, chosen) {
             self.end_hold(plane);

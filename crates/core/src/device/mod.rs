@@ -1,7 +1,7 @@
 //! The simulated SSD: a deterministic state machine without threads, clocks or files.
 //!
-//! [`Device::submit`] accepts a request, [`Device::next_event_time`] returns the time of the next event, and
-//! [`Device::advance_to`] processes all events up to a given time. Trace replay, the real-time server, the Python
+//! Programs drive it as an [`Ssd`]: [`Ssd::submit`] accepts a request, [`Ssd::next_event`] returns the time of the next
+//! event, and [`Ssd::advance`] processes all events up to a given time. Trace replay, the real-time server, the Python
 //! bindings and the tests are loops over these methods. At equal times, internal events are processed first, until none
 //! is left; then completions are delivered; then new requests are submitted.
 //!
@@ -11,6 +11,7 @@
 
 mod accept;
 mod buffer;
+mod drive;
 mod durable;
 mod faults;
 mod finish;
@@ -22,32 +23,26 @@ mod size;
 mod start;
 mod timers;
 
-use std::ops::Range;
-
 use crate::cache::Buffer;
 use crate::config::DeviceConfig;
 use crate::dispatch::{self, Dispatch, Filling};
 use crate::durability::Durability;
 use crate::durability::flash::FlashEvent;
-use crate::external::{Externals, Fault};
+use crate::external::Externals;
 use crate::ftl::Ftl;
 use crate::ftl::gc::collector::{Collector, Released};
 use crate::ftl::mapping::MergeDefect;
 use crate::ftl::space::{Block, Role};
-use crate::host::cores::Work;
 use crate::host::interface::HostInterface;
-use crate::metrics::attribution::Breakdown;
 use crate::metrics::counters::CopyCause;
-use crate::metrics::series::Sample;
-use crate::metrics::summary::FaultState;
 use crate::nand::array::Array;
 use crate::nand::busy_time::BusyAccounting;
 use crate::observe::{Observers, View};
 use crate::scheduler::Scheduler;
-use crate::sim::id::{BlockId, ExecUnitId, Lpn, PlaneId, RequestId, TransactionId};
-use crate::sim::request::{Completion, Request};
+use crate::sim::id::{BlockId, Lpn, RequestId, TransactionId};
 use crate::sim::time::Time;
-use crate::work::{Defect, Kind, Tasks, Transaction, Transactions, chain};
+use crate::ssd::Ssd;
+use crate::work::{Defect, Tasks, Transaction, Transactions};
 pub use saving::{Head, inspect_body, inspect_state};
 pub use size::{Needed, needed};
 use timers::{Quiet, Timer};
@@ -155,6 +150,9 @@ impl Device {
             _ => None,
         };
         let mut durability = Durability::new(&config);
+        if let Some(durability) = &mut durability {
+            durability.forgets_trims = options.mutant == Mutant::ForgetTrims;
+        }
         if let Some(checkpoint) = durability.as_mut().and_then(|durability| durability.checkpoint.as_mut()) {
             checkpoint.layout.trusts_erased = options.mutant == Mutant::TrustErased;
             checkpoint.layout.takes_open = options.mutant == Mutant::AccountEarly;
@@ -206,18 +204,6 @@ impl Device {
         self.interface.sectors()
     }
 
-    /// Returns the simulated time. All events up to this time have been processed.
-    #[inline]
-    pub fn now(&self) -> Time {
-        self.now
-    }
-
-    /// Returns the first error of an external policy, if one failed. Its later choices come from a fallback, so the
-    /// caller should poll this and stop the run.
-    pub fn fault(&self) -> Option<&Fault> {
-        self.ftl.fault().or_else(|| self.buffer.as_ref()?.fault()).or_else(|| self.dispatch.scheduler().fault())
-    }
-
     /// Returns the FTL for inspection.
     pub fn ftl(&self) -> &Ftl {
         &self.ftl
@@ -248,96 +234,9 @@ impl Device {
         self.dispatch.scheduler()
     }
 
-    /// Returns the number of requests that were submitted and have not completed.
-    pub fn outstanding(&self) -> usize {
-        self.interface.outstanding()
-    }
-
-    /// Returns `true` if the device accepts another request at once.
-    #[inline]
-    pub fn has_room(&self) -> bool {
-        self.interface.has_room()
-    }
-
-    /// Returns the time at which a full queue has room because a completion arrives at the host. Returns `None` if the
-    /// queue has room now, or if no completion is in flight to the host.
-    pub fn next_room(&self) -> Option<Time> {
-        self.interface.next_return().filter(|_| !self.has_room())
-    }
-
     /// Returns `true` if no request is outstanding and no event is pending.
     pub fn is_idle(&self) -> bool {
         self.outstanding() == 0 && self.array.next_event().is_none()
-    }
-
-    /// Submits a request at `now`, which must not be earlier than [`Device::now`]. Requests beyond the queue depth
-    /// wait.
-    #[inline]
-    pub fn submit(&mut self, now: Time, request: Request) {
-        debug_assert!(now >= self.now, "`now` is before the clock");
-        self.now = self.now.max(now);
-        self.dispatch.set_now(self.now);
-        self.quiet.end();
-        if self.durability.is_some() {
-            self.collect_recovered();
-        }
-        if self.dispatch.remembers_host_reads() && self.is_idle() {
-            self.dispatch.forget_host_reads();
-        }
-        if self.has_room() {
-            self.enter(now, request);
-            self.run_tasks();
-        } else {
-            self.interface.wait(request);
-        }
-        if self.interface.waiting() > 0 {
-            self.admit_waiting();
-        }
-    }
-
-    /// Returns the time of the next event, or `None` if nothing happens without another request.
-    pub fn next_event_time(&self) -> Option<Time> {
-        self.array.next_event()
-    }
-
-    /// Processes all events up to and including `until`.
-    pub fn advance_to(&mut self, until: Time) {
-        while let Some((at, resource)) = self.array.events().pop(until) {
-            self.handle_any(at, resource);
-        }
-        self.now = self.now.max(until);
-    }
-
-    /// Like [`Device::advance_to`], but stops after the first instant with a completion.
-    pub fn advance_to_completion(&mut self, until: Time) {
-        let until = self.run_to_completion(until);
-        if until < Time::NEVER {
-            self.now = self.now.max(until);
-        }
-    }
-
-    /// Like [`Device::advance_to_completion`], but leaves the clock at the last event, so that pausing at `until` to
-    /// inspect the device changes nothing. Returns the time up to which all events have been processed.
-    pub fn run_to_completion(&mut self, until: Time) -> Time {
-        loop {
-            if let Some(reached) = self.run_some(until, u32::MAX) {
-                return reached;
-            }
-        }
-    }
-
-    /// Does the same as [`Device::run_to_completion`], but returns `None` after `events` events without a completion.
-    #[inline]
-    pub fn run_some(&mut self, until: Time, events: u32) -> Option<Time> {
-        let mut until = until;
-        for _ in 0..events {
-            let Some((at, resource)) = self.array.events().pop(until) else { return Some(until) };
-            self.handle(at, resource);
-            if self.interface.has_completions() {
-                until = at;
-            }
-        }
-        self.end_instant()
     }
 
     /// Does the same as [`Device::handle`], without a copy of its code.
@@ -352,167 +251,15 @@ impl Device {
     fn end_instant(&mut self) -> Option<Time> {
         let now = self.now;
         self.has_completions().then(|| {
-            self.advance_to(now);
+            self.advance(now);
             now
         })
-    }
-
-    /// Sets the clock to a time up to which all events have been processed.
-    #[inline]
-    pub fn set_clock(&mut self, now: Time) {
-        self.now = self.now.max(now);
-    }
-
-    /// Returns the number of flash operations that were performed.
-    pub fn flash_operations(&self) -> u64 {
-        let counters = &self.ftl.counters;
-        counters.pages_programmed_total() + counters.pages_read_total() + counters.copy_backs + counters.blocks_erased
-    }
-
-    /// Returns `true` if there are completions to take.
-    #[inline]
-    pub fn has_completions(&self) -> bool {
-        self.interface.has_completions()
-    }
-
-    /// Moves the completions since the last call to `into`, in the order in which they were decided.
-    pub fn take_completions(&mut self, into: &mut Vec<Completion>) {
-        self.interface.take_completions(into);
-    }
-
-    /// Returns the number of completions since the last call, which stay in the device until they are taken together.
-    /// `None` if completions need time to cross the link.
-    #[inline]
-    pub fn count_completions(&mut self) -> Option<usize> {
-        self.interface.count_completions()
-    }
-
-    /// Returns `true` if the device measures a latency breakdown for each request.
-    #[inline]
-    pub fn attributes(&self) -> bool {
-        self.options.attribution
-    }
-
-    /// Moves the latency breakdowns of the completions since the last call to `into`, in the same order. Adds none
-    /// without [`Options::attribution`].
-    pub fn take_breakdowns(&mut self, into: &mut Vec<Breakdown>) {
-        if let Some(paths) = self.observers.as_mut().and_then(|observers| observers.paths.as_mut()) {
-            paths.take_breakdowns(into);
-        }
     }
 
     /// Returns the sector versions that completed reads returned, with their tags. Empty without [`Options::verify`].
     pub fn take_contents(&mut self) -> Vec<(u64, Vec<u32>)> {
         let contents = self.observers.as_mut().and_then(|observers| observers.contents.as_mut());
         contents.map_or_else(Vec::new, |contents| contents.take_done())
-    }
-
-    /// Passes the tag and finish of each request with a committed completion to `found`. Such a request waits only for
-    /// the last data of reads to leave flash, or for programs that cannot be suspended.
-    ///
-    /// Each one is reported again until it has completed. The device does not change; `settled` is scratch space.
-    /// Reports nothing if the host link or the completion's firmware work takes time after the flash operation. Those
-    /// completions are known early anyway, or can still change. Writes of a durable device are not reported.
-    pub fn committed_completions(&self, settled: &mut Vec<(RequestId, Time)>, mut found: impl FnMut(u64, Time)) {
-        settled.clear();
-        if self.interface.has_link() || self.interface.answering_takes_time() {
-            return;
-        }
-        // A durable device completes a write after it has reported the end of the program. With faults, a program may
-        // fail.
-        let writes = !self.dispatch.overlaps() && !self.is_durable() && self.ftl.faults.is_none();
-        let reads = self.ftl.faults.as_ref().is_none_or(|faults| faults.reads_are_sure());
-        for unit in (0..self.array.units()).map(ExecUnitId) {
-            let first = self.dispatch.at_work(unit);
-            let Some(end) = self.array.settled_end(unit).filter(|_| first.is_some()) else { continue };
-            match self.transactions[first].kind {
-                Kind::HostRead if reads => settled.push((self.transactions[first].request(), end)),
-                Kind::Write if writes => {
-                    let owners = chain(&self.transactions, first).map(|id| self.transactions[id].request());
-                    settled.extend(owners.filter(|&owner| owner.is_some()).map(|owner| (owner, end)));
-                }
-                _ => {}
-            }
-        }
-        settled.sort_unstable();
-        for parts in settled.chunk_by(|(one, _), (other, _)| one == other) {
-            let [.., (request, end)] = *parts else { continue };
-            let pending = &self.interface.requests[request];
-            if pending.remaining as usize == parts.len() {
-                found(pending.request.tag, end.max(pending.finish));
-            }
-        }
-    }
-
-    /// Samples the state of the device at `at`. All events up to then, and no later ones, must have been processed. The
-    /// caller adds the outstanding requests.
-    pub fn sample(&self, at: Time, into: &mut Sample) {
-        let planes = self.config.total_planes();
-        let free_blocks = |plane| self.ftl.blocks.free_blocks(PlaneId(plane), Role::Data);
-        into.at = at;
-        into.counters = self.ftl.counters;
-        into.classes.clear();
-        into.classes.extend(self.ftl.classes.iter().flat_map(|classes| classes.counts()));
-        into.parallel.copy_from(&self.array.parallel);
-        into.free_blocks_min = (0..planes).map(free_blocks).min().unwrap_or(0);
-        into.free_blocks_sum = (0..planes).map(|plane| u64::from(free_blocks(plane))).sum();
-        let has_logs = !self.config.log_kinds().is_empty();
-        into.trim_list = if has_logs { self.ftl.scheme().report(&self.ftl).listed_trims } else { 0 };
-        let bad = |faults: &FaultState| faults.bad.iter().map(|bad| u64::from(*bad)).sum();
-        into.bad_blocks = self.ftl.fault_state().as_ref().map_or(0, bad);
-        into.read_only = self.ftl.is_read_only();
-        into.buffer = self.buffer().map_or_else(Default::default, |buffer| buffer.counts);
-        into.buffer_units = self.buffer().map_or([0, 0], |buffer| buffer.occupancy());
-        into.volatile_units = self.buffer().map_or((0, 0), |buffer| buffer.volatile_units());
-        into.memory = self.buffer().map_or(Time::ZERO, |buffer| buffer.memory_time(at));
-        into.cores = self.interface.core_times(at);
-        self.array.time_until(at, &mut into.channels, &mut into.dies);
-        self.array.busy_until(at, &mut into.luns);
-        self.jobs.counts_until(at, &mut into.collections);
-        self.dispatch.sample_queues(at, &mut into.queues);
-        into.pools.clone_from(&self.ftl.pool_units);
-    }
-
-    /// Appends the kinds of a range of blocks, if the mapping scheme has log blocks: see
-    /// [`KeptBlock::kind`](crate::ftl::mapping::KeptBlock).
-    pub fn copy_kinds(&self, blocks: Range<usize>, into: &mut Vec<u8>) {
-        if self.config.log_kinds().is_empty() {
-            return;
-        }
-        let first = into.len();
-        into.resize(first + blocks.len(), 0);
-        self.ftl.scheme().blocks(&self.ftl, &mut |kept| {
-            if blocks.contains(&kept.block.index()) {
-                into[first + kept.block.index() - blocks.start] = kept.kind;
-            }
-        });
-    }
-
-    /// Starts to search for the longest queues again, at the start of a measurement.
-    pub fn reset_queues(&mut self) {
-        self.dispatch.reset_queues();
-    }
-
-    /// Explains why outstanding requests do not complete, which is a bug in the model: what waits for what.
-    pub fn explain_stall(&self) -> String {
-        let stalled = (0..self.config.total_planes()).map(PlaneId).filter(|&plane| self.dispatch.has_parked(plane));
-        let stalled: Vec<String> = stalled.map(|plane| self.jobs.describe(&self.ftl, plane)).collect();
-        let holds = |block| self.durability.as_ref().is_some_and(|durability| durability.holds(block));
-        format!(
-            "{} requests in the device, {} at the host, {} waiting for write slots ({} free), writes waiting for a \
-             free block in: {}; writes waiting for any plane: {}; units waiting for room in the buffer: {}; {}; {}; {}; {}",
-            self.interface.in_progress(),
-            self.interface.waiting(),
-            self.interface.unadmitted.len(),
-            self.slots_free,
-            if stalled.is_empty() { "none".to_owned() } else { stalled.join(", ") },
-            self.dispatch.has_pooled(),
-            self.buffer().map_or(0, Buffer::waiting),
-            self.ftl.blocks.describe_awaiting_erase(holds),
-            self.ftl.scheme().report(&self.ftl).outstanding,
-            self.durability.as_ref().map_or_else(|| "no journal".to_owned(), |durability| durability.describe()),
-            if self.ftl.is_read_only() { "read-only" } else { "not read-only" },
-        )
     }
 
     /// Test hook: checks the invariants of the device.
@@ -628,18 +375,6 @@ impl Device {
             Released::Kept => {}
             Released::Erase => self.erase(block),
             Released::Retry(plane) => self.retry_writes(plane),
-        }
-    }
-
-    /// Completes a request whose last part was ended by the transaction `by`, or by no transaction (`NONE`). With
-    /// firmware, the work of the completion is queued first.
-    #[inline(never)]
-    fn complete(&mut self, id: RequestId, by: TransactionId) {
-        if self.interface.answering_takes_time() {
-            self.observe(move |observers, view| observers.settled(view, id, by));
-            self.queue_work(Work::Answer(id));
-        } else {
-            self.answer(id, by);
         }
     }
 

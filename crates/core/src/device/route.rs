@@ -7,15 +7,18 @@ use std::ops::Range;
 
 use super::Device;
 use super::timers::Timer;
+use crate::cache::Buffer;
 use crate::dispatch;
 use crate::ftl::gc::IdleWork;
 use crate::ftl::mapping::{Change, Step, call};
 use crate::host::cores::{Queued, Started, Work};
+use crate::host::stages::Crossed;
 use crate::metrics::attribution::Part as TimePart;
 use crate::nand::array::{Outcome, Owner};
 use crate::observe::cores::report_work;
 use crate::sim::id::{RequestId, TransactionId};
 use crate::sim::time::Time;
+use crate::ssd::Ssd;
 use crate::work::Task;
 
 impl Device {
@@ -45,7 +48,9 @@ impl Device {
                     dispatch::continue_operation(self, unit, rank);
                 }
                 Outcome::MemberOut(rank) => {
-                    self.finish_member(unit);
+                    let id = self.dispatch.member_ended(unit, &self.transactions);
+                    self.observe(move |observers, view| observers.member_ended(view, unit, id));
+                    self.finish_one(id);
                     self.run_tasks();
                     dispatch::continue_operation(self, unit, rank);
                 }
@@ -88,7 +93,12 @@ impl Device {
             Timer::Link => {
                 if let Some((request, last)) = self.interface.arrive() {
                     Timer::Link.set_if(&mut self.array, self.interface.next_arrival());
-                    self.arrived(request, last);
+                    self.observe(move |observers, view| observers.spent_by_request(view, request, TimePart::Link));
+                    match self.interface.cross(request, last) {
+                        Crossed::Whole => self.receive_or_queue(request),
+                        Crossed::More(units) => self.work_on_write(request, units),
+                        Crossed::Early => {}
+                    }
                 }
             }
             Timer::Completion => {
@@ -96,11 +106,22 @@ impl Device {
                 Timer::Completion.set_if(&mut self.array, self.interface.next_return());
             }
             Timer::Fill => self.fill_event(),
-            Timer::Memory => self.memory_event(),
-            Timer::BufferIdle if self.outstanding() == 0 => self.write_out_buffer(),
+            Timer::Memory => {
+                while let Some(then) = self.buffer.as_deref_mut().and_then(|buffer| buffer.end_access(self.now)) {
+                    let id = then.request;
+                    self.observe(move |observers, view| observers.spent_by_request(view, id, TimePart::Buffer));
+                    self.crossed(then);
+                }
+                Timer::Memory.set_if(&mut self.array, self.buffer.as_deref().and_then(Buffer::next_access));
+            }
+            Timer::BufferIdle if self.interface.outstanding() == 0 => self.write_out_buffer(),
             Timer::BufferIdle => {}
-            Timer::Background => self.idle_work_event(IdleWork::Collect),
-            Timer::Fold => self.idle_work_event(IdleWork::Fold),
+            Timer::Background | Timer::Fold => {
+                let work = if timer == Timer::Fold { IdleWork::Fold } else { IdleWork::Collect };
+                if self.interface.outstanding() == 0 && self.jobs.start_idle_work(&mut self.ftl, &self.config, work) {
+                    self.collect_all();
+                }
+            }
             Timer::Throttle => {
                 if let Some(throttle) = &mut self.interface.throttle {
                     throttle.end_delay(self.now);
@@ -163,7 +184,13 @@ impl Device {
             Task::Translate(arrived, open) => self.translate_rest(arrived, open),
             Task::MapProgrammed(page, ppn) => self.map_programmed(page, ppn),
             Task::ResumeHost(plane) => self.resume_host(plane),
-            Task::Step(plane) => self.continue_step(plane),
+            Task::Step(plane) => {
+                if let Some(chosen) = self.jobs.postponed(plane)
+                    && self.take_step(plane, chosen)
+                {
+                    self.step(plane);
+                }
+            }
             Task::Place(id) => _ = call::place(self, id),
             Task::QueueAgain(id) => self.queue_again(id),
             Task::CollectIdle(plane, end) => self.collect_idle_rest(plane..end),

@@ -96,7 +96,7 @@ impl Device {
         if self.ftl.is_read_only() {
             return busy("it is read-only and holds data that flash has no room for".to_owned());
         }
-        let requests = self.outstanding();
+        let requests = self.interface.outstanding();
         if requests > 0 {
             return busy(format!("{requests} requests have not completed; advance the device until it is idle"));
         }
@@ -104,7 +104,7 @@ impl Device {
             let what = "the buffer holds dirty data; send a flush, then advance the device until it is idle";
             return busy(what.to_owned());
         }
-        if let Some(at) = self.next_event_time() {
+        if let Some(at) = self.array.next_event() {
             return busy(format!("an event is due at {} ps; advance the device until it is idle", at.ps()));
         }
         let assigned = || self.ftl.pools.as_ref()?.first_assigned();

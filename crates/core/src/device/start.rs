@@ -253,16 +253,6 @@ impl Device {
         })
     }
 
-    /// Completes the data of a fused write that will not be programmed, from the address of the sectors that it keeps.
-    pub(super) fn complete_fused(&mut self, id: TransactionId) {
-        let Transaction { complete, source, .. } = self.transactions[id];
-        if self.config.nand.advanced.copy_back_modify && !complete && source.is_some() {
-            self.check_rmw_read(id, source, 1);
-            self.observe(move |observers, view| observers.kept(view, id, source));
-            self.contents_complete(id);
-        }
-    }
-
     /// Binds a write to the physical address `ppn`, and invalidates the old copy. The block that holds the old copy
     /// cannot be erased until the program completes.
     #[inline]

@@ -39,6 +39,8 @@ pub struct Durability {
     pub checkpoint: Option<Checkpointing>,
     /// True if the device was recovered and no request has been submitted since.
     pub is_recovered: bool,
+    /// Test hook: a deliberate bug, by which trims are not recorded.
+    pub forgets_trims: bool,
 }
 
 impl Durability {
@@ -46,13 +48,13 @@ impl Durability {
     pub fn new(config: &DeviceConfig) -> Option<Durability> {
         let (journal, checkpoint) = (Journal::new(config), Checkpointing::new(config));
         let is_any = journal.is_some() || checkpoint.is_some();
-        is_any.then_some(Durability { journal, checkpoint, is_recovered: false })
+        is_any.then_some(Durability { journal, checkpoint, ..Durability::default() })
     }
 
     /// Records the trim of a mapping unit, whose invalid copy is at `invalid`. The block of the copy is not erased
     /// before the record is in flash. Returns `true` if the journal has to be written.
     pub fn trimmed(&mut self, lpn: Lpn, sequence: u64, invalid: Option<Ppn>, blocks: &mut Space) -> bool {
-        let Some(journal) = &mut self.journal else { return false };
+        let Some(journal) = self.journal.as_mut().filter(|_| !self.forgets_trims) else { return false };
         let block = invalid.map_or(BlockId::NONE, |ppn| blocks.block_of(ppn));
         if journal.trim(lpn, sequence, block)
             && let Some(ppn) = invalid

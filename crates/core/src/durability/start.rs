@@ -1,20 +1,20 @@
 //! Start of a flash log: emits events for the contents that a device has by then.
 
 use super::Durability;
-use super::flash::Keep;
+use super::flash::{FlashEvent, Keep, Outbox};
 use super::log::FlashLog;
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
 use crate::sim::id::BlockId;
 
-/// Starts the flash log of a device, which must be idle and have no dirty data (`is_idle`). `emitted` gets the log
-/// after the events for each block.
+/// Starts the flash log of a device, which must be idle and have no dirty data (`is_idle`). `reported` gets the
+/// events of each block, which the log does not keep then.
 pub fn start_log(
     device: &DeviceConfig,
     (ftl, is_idle): (&mut Ftl, bool),
     mut durability: Option<&mut Durability>,
     keep: Keep,
-    mut emitted: impl FnMut(&mut FlashLog),
+    mut reported: Option<&mut dyn FnMut(&FlashEvent, &[u8])>,
 ) -> Result<FlashLog, String> {
     if let Some(why) = device.mapping.scheme.needs(device).no_power_loss {
         return Err(why.to_owned());
@@ -27,7 +27,7 @@ pub fn start_log(
                     capacity.spare"
             .to_owned());
     }
-    let mut log = FlashLog::new(device, keep);
+    let (mut log, mut outbox) = (FlashLog::new(device, keep), Outbox::default());
     if let Some(checkpoint) = durability.as_mut().and_then(|durability| durability.checkpoint.as_mut()) {
         // The accounts of the checkpoint so far have no sequence numbers.
         checkpoint.forget();
@@ -38,7 +38,11 @@ pub fn start_log(
     let journal = durability.and_then(|durability| durability.journal.as_ref());
     for (block, written) in blocks().zip(written) {
         log.emit_block(ftl, block, written, |lpn| journal.and_then(|journal| journal.page(lpn)));
-        emitted(&mut log);
+        if let Some(reported) = &mut reported {
+            log.take(&mut outbox);
+            outbox.events.iter().for_each(|event| reported(event, &outbox.own));
+            outbox.clear();
+        }
     }
     Ok(log)
 }

@@ -23,7 +23,7 @@ use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::ProgramCause;
 use crate::nand::array::Array;
-use crate::sim::id::{ExecUnitId, LunId, PlaneId, Ppn, RequestId, TransactionId};
+use crate::sim::id::{ExecUnitId, Lpn, LunId, PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::request::Request;
 use crate::sim::time::Time;
 use crate::work::{Kind, Transactions, chain};
@@ -393,6 +393,14 @@ impl Observers {
     pub fn changed(&mut self, event: FlashEvent) {
         if let Some(log) = &mut self.log {
             log.emit(event);
+        }
+    }
+
+    /// Reports the new physical address of a unit. The storage of the flash notes those of the parts of the checkpoint.
+    #[inline]
+    pub fn anchored(&mut self, view: &View, lpn: Lpn, ppn: Ppn) {
+        if let Some(part) = view.durability.and_then(|durability| durability.part_of(lpn)) {
+            self.changed(FlashEvent::Anchored { part, ppn });
         }
     }
 

@@ -20,6 +20,7 @@ use floatgate_core::run::Outcome;
 use floatgate_core::sim::id::{BlockId, Ppn};
 use floatgate_core::sim::request::Completion;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 use serde_json::Value;
 use xxhash_rust::xxh3::Xxh3;
 

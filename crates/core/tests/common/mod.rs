@@ -11,6 +11,7 @@ use floatgate_core::run::{NoWatcher, Outcome, run};
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::source::{Pace, Source, SourceError};
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 /// Device that the tests modify: 2 channels with 2 chips of one plane each; pages of 4 KiB, 25/200/1500 us and 25 ns
 /// per byte. Its chips are those of Agrawal et al. 2008, Table 1.
@@ -58,15 +59,15 @@ pub fn units(device: &Device, operation: Operation, first: u64, count: u32) -> R
 
 /// Submits a request that arrives at `at`.
 pub fn submit(device: &mut Device, at: Time, request: Request) {
-    device.advance_to(at);
+    device.advance(at);
     device.submit(at, Request { arrival: at, ..request });
 }
 
 /// Processes all events and returns the completions since the last call.
 pub fn drain(device: &mut Device) -> Vec<Completion> {
     let mut steps = 0u64;
-    while let Some(at) = device.next_event_time() {
-        device.advance_to(at);
+    while let Some(at) = device.next_event() {
+        device.advance(at);
         steps += 1;
         assert!(steps < 50_000_000, "the device never becomes idle: {}", device.explain_stall());
     }

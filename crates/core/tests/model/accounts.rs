@@ -14,6 +14,7 @@ use floatgate_core::nand::array::{ChannelTime, DieTime, Kind};
 use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 /// Checks that every block of an idle device is free, open or closed, no garbage collection is due, and the programs
 /// add up.

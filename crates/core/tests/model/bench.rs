@@ -12,6 +12,7 @@ use floatgate_core::nand::probe::Probe;
 use floatgate_core::sim::request::{Completion, Operation, Request, Status};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 use crate::accounts::{check_blocks, check_bounds, check_busy, check_lanes, check_pools};
 use crate::case::{Case, Load, one_in, pick};
@@ -92,7 +93,7 @@ impl Bench {
         let (mut events, mut completed) = (0, 0);
         while self.submitted < load.timed || self.device.outstanding() > 0 {
             let room = self.submitted < load.timed && self.device.outstanding() < load.depth;
-            let event = self.device.next_event_time();
+            let event = self.device.next_event();
             if room && (event.is_none() || self.rng.below(4) > 0) {
                 self.submit(load);
                 if self.submitted.is_multiple_of(64) {
@@ -100,7 +101,7 @@ impl Bench {
                 }
             } else {
                 let at = event.ok_or_else(|| self.device.explain_stall())?;
-                self.device.advance_to(at);
+                self.device.advance(at);
             }
             self.collect()?;
             if let Some(history) = &mut self.history {
@@ -120,7 +121,7 @@ impl Bench {
     fn submit(&mut self, load: &Load) {
         let now = self.device.now();
         let pause = if load.pause > 0 { self.rng.below(load.pause * 1_000_000) } else { 0 };
-        self.device.advance_to(now + Time(pause));
+        self.device.advance(now + Time(pause));
         if one_in(&mut self.rng, 200) {
             self.submit_outside();
         }
@@ -221,8 +222,8 @@ impl Bench {
         let map = self.device.ftl().counters.map;
         let mut events = 0;
         let patience = PATIENCE + 20 * (map.misses + map.evictions_dirty);
-        while let Some(at) = self.device.next_event_time() {
-            self.device.advance_to(at);
+        while let Some(at) = self.device.next_event() {
+            self.device.advance(at);
             events += 1;
             if events > patience {
                 return Err("garbage collection does not end".to_owned());
@@ -358,7 +359,7 @@ fn run_case(case: &Case, mutant: Mutant, digests: Option<&mut Digests>) -> Resul
     if let Some(digests) = &digests {
         bench.history = digests.begin(case.seed, &mut bench.device);
         if bench.history.is_some() && case.seed % 4 < 2 && !bench.device.config().merges_blocks() {
-            bench.device.make_durable(Keep::Outbox)?;
+            bench.device.make_durable(Keep::Outbox, None)?;
         }
     }
     bench.timed(&case.load)?;

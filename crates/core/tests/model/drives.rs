@@ -5,6 +5,7 @@ use floatgate_core::device::Options;
 use floatgate_core::sim::id::Lpn;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
+use floatgate_core::ssd::Ssd;
 
 use crate::bench::PATIENCE;
 use crate::case::Case;
@@ -49,7 +50,7 @@ fn write_over(case: &Case, pattern: Pattern, timed: bool) -> Result<(), String> 
         let lba = unit * u64::from(per_unit);
         device.submit(now, Request::new(now, Operation::Write, lba, per_unit));
         while device.outstanding() >= case.load.depth {
-            device.advance_to(device.next_event_time().ok_or_else(|| device.explain_stall())?);
+            device.advance(device.next_event().ok_or_else(|| device.explain_stall())?);
             device.take_completions(&mut completions);
             events = if completions.len() > completed { 0 } else { events + 1 };
             completed = completions.len();

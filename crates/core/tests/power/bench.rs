@@ -14,6 +14,7 @@ use floatgate_core::metrics::summary::{Precondition, Reached};
 use floatgate_core::sim::id::{BlockId, Lpn};
 use floatgate_core::sim::request::{Completion, Operation, Request, Status};
 use floatgate_core::sim::rng::Rng;
+use floatgate_core::ssd::Ssd;
 
 use crate::case::{Case, UNITS};
 use crate::common::build;
@@ -158,7 +159,7 @@ impl Bench {
             device.ftl_mut().seal();
             host.restart();
         }
-        device.make_durable(Keep::Memory).expect("the device is idle");
+        device.make_durable(Keep::Memory, None).expect("the device is idle");
         tag += 1;
         let (completions, history) = (Vec::new(), digests.and_then(|digests| digests.begin(case.seed, &mut device)));
         Bench { config, options, device: Some(device), host, rng, tag, case: case.clone(), completions, history }
@@ -213,8 +214,8 @@ impl Bench {
 
     fn run_until_idle(&mut self) -> Result<(), String> {
         let mut events = 0;
-        while let Some(at) = self.device().next_event_time() {
-            self.device().advance_to(at);
+        while let Some(at) = self.device().next_event() {
+            self.device().advance(at);
             self.collect()?;
             events += 1;
             if events > 100_000 {
@@ -264,12 +265,12 @@ impl Bench {
             if step >= least && (target == "recovery" || is_in(target, self.device())) {
                 return Ok(());
             }
-            let (outstanding, event) = (self.device().outstanding(), self.device().next_event_time());
+            let (outstanding, event) = (self.device().outstanding(), self.device().next_event());
             if outstanding < self.case.depth && (event.is_none() || self.rng.below(3) > 0) {
                 self.submit();
             } else {
                 let at = event.ok_or_else(|| self.device().explain_stall())?;
-                self.device().advance_to(at);
+                self.device().advance(at);
             }
             self.collect()?;
         }

@@ -11,6 +11,7 @@ use floatgate_core::metrics::counters::Counters;
 use floatgate_core::metrics::series::{Answered, Sample, Series, Width, Window};
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 use super::monitor_data::{ENDLESS, Watch};
 use super::{Engine, Pace, Port, Unaligned, Waiting};

@@ -11,6 +11,7 @@ use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::durability::flash::Outbox;
 use floatgate_core::sim::request::SECTOR;
+use floatgate_core::ssd::Ssd;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
@@ -395,7 +396,7 @@ impl Members {
         }
         let mut recovered = Recovered::of_members(all);
         let ready = at.later(floatgate_core::sim::time::Time(recovered.device.time_ps));
-        devices.iter_mut().for_each(|device| device.advance_to(ready));
+        devices.iter_mut().for_each(|device| device.advance(ready));
         array.restart(devices);
         array.read_journal(true);
         recovered.stripes = resync(array);

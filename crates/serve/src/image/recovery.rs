@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
-use floatgate_core::durability::flash::{Bad, FlashImage, Outbox, Place, RecordKind, Saved, UnitState};
+use floatgate_core::durability::flash::{
+    Bad, FlashEvent, FlashImage, Keep, Outbox, Place, RecordKind, Saved, UnitState,
+};
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
 use floatgate_core::sim::time::Time;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
@@ -170,8 +172,8 @@ impl Opened {
     /// gets its name.
     pub fn begin(self, device: &mut Device) -> Result<Store, ImageError> {
         let mut store = self.store;
-        let reported = device.make_durable_with(|event, own| store.event(*event, own, None));
-        reported.map_err(ImageError::Device)?;
+        let mut report = |event: &FlashEvent, own: &[u8]| store.event(*event, own, None);
+        device.make_durable(Keep::Outbox, Some(&mut report)).map_err(ImageError::Device)?;
         store.flash.count();
         store.use_file(false)?;
         match (store.failure_text(), store.breach()) {
