@@ -302,6 +302,11 @@ impl Buffer {
         if self.protected { (0, 0) } else { (self.volatile, self.volatile_peak) }
     }
 
+    /// Returns `true` if a power cut would lose data of the buffer, or `others`, which the buffer's protection covers.
+    pub fn loses_data(&self, others: bool) -> bool {
+        !self.protected && (others || self.volatile > 0)
+    }
+
     /// Returns the number of units in the buffer, and the number of units that are dirty or in flight to flash.
     /// The numbers do not depend on power-loss protection.
     pub fn occupancy(&self) -> [u64; 2] {

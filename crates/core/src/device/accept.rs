@@ -8,9 +8,10 @@ use super::timers::Timer;
 use crate::cache::Buffer;
 use crate::cache::traffic::{has_place, must_reach_flash};
 use crate::dispatch;
+use crate::durability::Durability;
 use crate::durability::flash::FlashEvent;
 use crate::ftl::in_flight::Unmapped;
-use crate::ftl::mapping::{Change, Location, LookUp, call};
+use crate::ftl::mapping::{Change, Context, Location, LookUp, call};
 use crate::ftl::temperature::written::Written;
 use crate::host::cores::Work;
 use crate::host::requests::Part;
@@ -80,7 +81,15 @@ impl Device {
             Operation::Read | Operation::Write | Operation::WriteZeroes => {}
             Operation::Trim if self.queue_work(Work::Trim(id, self.interface.units_of(id))) => {}
             Operation::Trim => self.trim_rest(id, 0),
-            Operation::Flush if self.ftl.is_read_only() => self.flush_read_only(id),
+            Operation::Flush if self.ftl.is_read_only() => {
+                let durability = self.durability.as_deref();
+                let trims = durability.is_some_and(Durability::has_waiting_trims);
+                // The flush would have to prevent that a power cut undoes a completed write or trim.
+                if self.buffer().map_or(trims, |buffer| buffer.loses_data(trims)) {
+                    self.interface.set_status(id, Status::ReadOnly);
+                }
+                self.done_at_once(id);
+            }
             Operation::Flush => {
                 if let Some(filling) = &mut self.dispatch.filling {
                     filling.make_all_urgent();
@@ -448,7 +457,7 @@ impl Device {
             }
         }
         let read = self.ftl.rmw_read(write, &self.transactions[write], ppn);
-        self.dispatch(read);
+        self.queue(read);
     }
 
     /// Queues a write that has all its data.

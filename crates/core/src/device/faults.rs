@@ -232,18 +232,6 @@ impl Device {
         }
     }
 
-    /// Completes a flush of a read-only device, with an error if a power cut would undo a completed write or trim. The
-    /// flush would have to prevent that.
-    pub(super) fn flush_read_only(&mut self, id: RequestId) {
-        let protected = self.buffer().is_some_and(|buffer| buffer.is_protected());
-        let dirty = self.buffer().is_some_and(|buffer| buffer.volatile_units().0 > 0);
-        let trims = self.durability.as_ref().is_some_and(|durability| durability.has_waiting_trims());
-        if !protected && (dirty || trims) {
-            self.interface.set_status(id, Status::ReadOnly);
-        }
-        self.done_at_once(id);
-    }
-
     /// Completes flushes that have waited for data or trims. On a read-only device, these will not be written.
     pub(super) fn complete_flushes(&mut self, flushes: Vec<RequestId>, status: Status) {
         for id in flushes {

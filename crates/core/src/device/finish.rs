@@ -2,7 +2,7 @@
 
 use super::{Device, Mutant};
 use crate::durability::flash::FlashEvent;
-use crate::ftl::mapping::{Change, Ended, Location, Step, call};
+use crate::ftl::mapping::{Change, Context, Ended, Location, call};
 use crate::ftl::mover::copy::Copy;
 use crate::ftl::space::{Block, BlockState, Role};
 use crate::host::cores::Work;
@@ -33,8 +33,24 @@ impl Device {
     pub(super) fn finish_one(&mut self, id: TransactionId) {
         match self.transactions[id].kind {
             Kind::HostRead => self.finish_read(id),
-            Kind::RmwRead => self.finish_rmw(id),
-            Kind::GcRead => self.finish_gc_read(id),
+            Kind::RmwRead => {
+                // The data of the partial write are complete now.
+                let read = self.transactions[id];
+                self.check_rmw_read(read.write(), read.ppn, read.units);
+                self.release(read.dependency);
+                self.transactions.remove(id);
+                self.contents_complete(read.write());
+                self.queue_write(read.write());
+                self.journal_for_resting();
+            }
+            Kind::GcRead => {
+                let read = self.transactions.remove(id);
+                let plane = read.job();
+                self.jobs.end_read(&mut self.ftl, &read);
+                self.drop_invalid(plane, false);
+                self.jobs[plane].busy = false;
+                self.clean(plane);
+            }
             Kind::Write if !self.dispatch.merges() => self.finish_writes(id),
             Kind::MergeRead => {
                 let read = self.transactions.remove(id);
@@ -117,17 +133,6 @@ impl Device {
         } else {
             self.answer(request, by);
         }
-    }
-
-    /// Ends the read of a partial write, whose data are complete now, and queues the write.
-    fn finish_rmw(&mut self, id: TransactionId) {
-        let read = self.transactions[id];
-        self.check_rmw_read(read.write(), read.ppn, read.units);
-        self.release(read.dependency);
-        self.transactions.remove(id);
-        self.contents_complete(read.write());
-        self.queue_write(read.write());
-        self.journal_for_resting();
     }
 
     /// Completes the reads that waited for the contents of a write slot.
@@ -277,7 +282,7 @@ impl Device {
         }
         summary.plane = self.ftl.blocks.plane_of(block);
         summary.ppn = Ppn(ppn.0 + self.ftl.blocks.size_of(block).program_units);
-        self.dispatch(summary);
+        self.queue(summary);
     }
 
     fn finish_summary(&mut self, id: TransactionId) {
@@ -325,7 +330,7 @@ impl Device {
             let with_data = self.jobs.copies_failed(plane);
             self.program_failed(ppn, units, with_data);
             return match self.jobs.copy_back_again(&self.ftl, plane) {
-                Some(again) => self.dispatch(again),
+                Some(again) => self.queue(again),
                 None => self.clean(plane),
             };
         }
@@ -459,15 +464,5 @@ impl Device {
         }
         self.observe(move |observers, _| observers.programmed(ppn, group));
         call::ended(self, Ended::MapWrite(id));
-    }
-
-    /// Ends the program of a translation page, after the operations that waited for it have been resumed.
-    pub(super) fn map_programmed(&mut self, page: u32, ppn: Ppn) {
-        call::step(self, Step::MapProgrammed(page, ppn));
-        self.program_ended(ppn, Role::Map);
-        let plane = self.ftl.blocks.plane_of(self.ftl.blocks.block_of(ppn));
-        call::make_room(self, plane, false);
-        // A victim that waited for this update may now wait only for the journal.
-        self.journal_for_resting();
     }
 }

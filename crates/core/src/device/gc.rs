@@ -123,16 +123,6 @@ impl Device {
         }
     }
 
-    /// Lets the host use the space that the choice of a step has freed, then continues with the step.
-    pub(super) fn resume_host(&mut self, plane: PlaneId) {
-        if self.jobs.has_made_room(plane) {
-            self.ftl.refresh_ready(plane);
-            self.unpark(plane);
-            self.unpark_own();
-        }
-        self.tasks.push(Task::Step(plane));
-    }
-
     /// Executes a chosen step. Returns `true` if the next one can be chosen at once.
     #[inline(always)]
     pub(super) fn take_step(&mut self, plane: PlaneId, chosen: Chosen) -> bool {
@@ -163,16 +153,6 @@ impl Device {
             }
         }
         false
-    }
-
-    /// Handles the end of a read of a victim's page.
-    pub(super) fn finish_gc_read(&mut self, id: TransactionId) {
-        let read = self.transactions.remove(id);
-        let plane = read.job();
-        self.jobs.end_read(&mut self.ftl, &read);
-        self.drop_invalid(plane, false);
-        self.jobs[plane].busy = false;
-        self.clean(plane);
     }
 
     /// Drops units that were read for copying, or are to be moved by copy-back (`back`), and that were invalidated

@@ -25,13 +25,13 @@ mod timers;
 
 use crate::cache::Buffer;
 use crate::config::DeviceConfig;
-use crate::dispatch::{self, Dispatch, Filling};
+use crate::dispatch::{Dispatch, Filling};
 use crate::durability::Durability;
 use crate::durability::flash::FlashEvent;
 use crate::external::Externals;
 use crate::ftl::Ftl;
 use crate::ftl::gc::collector::{Collector, Released};
-use crate::ftl::mapping::MergeDefect;
+use crate::ftl::mapping::{Context, MergeDefect};
 use crate::ftl::space::{Block, Role};
 use crate::host::interface::HostInterface;
 use crate::metrics::counters::CopyCause;
@@ -42,7 +42,7 @@ use crate::scheduler::Scheduler;
 use crate::sim::id::{BlockId, Lpn, RequestId, TransactionId};
 use crate::sim::time::Time;
 use crate::ssd::Ssd;
-use crate::work::{Defect, Tasks, Transaction, Transactions};
+use crate::work::{Defect, Tasks, Transactions};
 pub use saving::{Head, inspect_body, inspect_state};
 pub use size::{Needed, needed};
 use timers::{Quiet, Timer};
@@ -347,13 +347,6 @@ impl Device {
         (self.options.mutant == Mutant::RenumberCopies && self.is_durable()).then(|| self.ftl.next_sequence())
     }
 
-    /// Inserts a new transaction and adds it to the queue of its plane.
-    #[inline]
-    fn dispatch(&mut self, transaction: Transaction) {
-        let id = self.transactions.insert(transaction);
-        dispatch::enqueue(self, id);
-    }
-
     /// Queues the erase of a block without dependents. A failed block is retired instead.
     fn erase(&mut self, block: BlockId) {
         let &Block { failed, moved_for, .. } = self.ftl.blocks.block(block);
@@ -365,7 +358,7 @@ impl Device {
             return;
         }
         let erase = self.jobs.erase(&self.ftl, block);
-        self.dispatch(erase);
+        self.queue(erase);
     }
 
     /// Removes one dependent of a block.

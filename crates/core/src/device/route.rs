@@ -11,6 +11,7 @@ use crate::cache::Buffer;
 use crate::dispatch;
 use crate::ftl::gc::IdleWork;
 use crate::ftl::mapping::{Change, Step, call};
+use crate::ftl::space::Role;
 use crate::host::cores::{Queued, Started, Work};
 use crate::host::stages::Crossed;
 use crate::metrics::attribution::Part as TimePart;
@@ -182,8 +183,21 @@ impl Device {
             Task::Finish(id) => self.finish_merged(id),
             Task::FinishWrites(ppn, id) => self.finish_writes_of(ppn, id),
             Task::Translate(arrived, open) => self.translate_rest(arrived, open),
-            Task::MapProgrammed(page, ppn) => self.map_programmed(page, ppn),
-            Task::ResumeHost(plane) => self.resume_host(plane),
+            Task::MapProgrammed(page, ppn) => {
+                call::step(self, Step::MapProgrammed(page, ppn));
+                self.program_ended(ppn, Role::Map);
+                call::make_room(self, self.ftl.blocks.plane_of(self.ftl.blocks.block_of(ppn)), false);
+                // A victim that waited for this update may now wait only for the journal.
+                self.journal_for_resting();
+            }
+            Task::ResumeHost(plane) => {
+                if self.jobs.has_made_room(plane) {
+                    self.ftl.refresh_ready(plane);
+                    self.unpark(plane);
+                    self.unpark_own();
+                }
+                self.tasks.push(Task::Step(plane));
+            }
             Task::Step(plane) => {
                 if let Some(chosen) = self.jobs.postponed(plane)
                     && self.take_step(plane, chosen)

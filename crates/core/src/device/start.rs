@@ -93,7 +93,7 @@ impl Device {
         let data = needed.unwrap_or_else(whole);
         *self.array.draft_mut(at) = self.array.timing().read(of, pages, data, || self.ftl.page_in_block(read.ppn));
         if self.ftl.folding.is_some() && self.ftl.note_cache_read(read.ppn, pages) {
-            self.set_cell_times(at);
+            self.array.set_cells(at, |ppn| self.ftl.cells_of(ppn));
         }
         true
     }
@@ -106,17 +106,8 @@ impl Device {
         let timing = self.array.timing();
         *self.array.draft_mut(at) =
             timing.read(of, u32::from(read.units), timing.page_out, || self.ftl.page_in_block(read.ppn));
-        self.set_cell_times(at);
+        self.array.set_cells(at, |ppn| self.ftl.cells_of(ppn));
         true
-    }
-
-    /// Sets the times of the read or program `at` a spot to those of the cell mode of its block. Called for all
-    /// operations that may be in a block that is not in native mode, which excludes data blocks.
-    #[inline(never)]
-    fn set_cell_times(&mut self, at: Spot) {
-        if let Some((cells, page)) = self.ftl.cells_of(Ppn(self.array.draft(at).ppn)) {
-            self.array.set_cells(at, cells, page);
-        }
     }
 
     /// Returns the operation of a program in a native block, for a transaction that was bound.
@@ -147,7 +138,7 @@ impl Device {
         }
         *self.array.draft_mut(at) = Operation { purpose, ..self.program(&bound, tag) };
         if bound.kind == Kind::MapWrite {
-            self.set_cell_times(at);
+            self.array.set_cells(at, |ppn| self.ftl.cells_of(ppn));
         }
         true
     }
@@ -208,7 +199,7 @@ impl Device {
         }
         *self.array.draft_mut(at) = program;
         if is_cached && kept.is_none() {
-            self.set_cell_times(at);
+            self.array.set_cells(at, |ppn| self.ftl.cells_of(ppn));
         }
         true
     }
@@ -366,7 +357,7 @@ impl Device {
         self.ftl.note_summary(self.ftl.blocks.block(self.ftl.blocks.block_of(summary.ppn)).role);
         self.observe(move |observers, view| observers.summary_began(view, summary.ppn));
         *self.array.draft_mut(at) = Operation { pages: 1, ..self.program(&summary, u64::MAX) };
-        self.set_cell_times(at);
+        self.array.set_cells(at, |ppn| self.ftl.cells_of(ppn));
         self.array.draft_mut(at).data = self.array.timing().summary_in;
         true
     }

@@ -418,9 +418,11 @@ impl Array {
         }
     }
 
-    /// Sets the times of the read or program that is drafted at a spot to those of a cell mode. `page` is the number of
-    /// its page within the block.
-    pub fn set_cells(&mut self, at: Spot, cells: CellMode, page: u32) {
+    /// Sets the times of the read or program that is drafted at a spot to those of the cell mode of its block.
+    /// `cells_of` returns the mode and the number of the page within the block, unless the mode is the native one.
+    #[inline(never)]
+    pub fn set_cells(&mut self, at: Spot, cells_of: impl FnOnce(Ppn) -> Option<(CellMode, u32)>) {
+        let Some((cells, page)) = cells_of(Ppn(self.draft(at).ppn)) else { return };
         let times = self.timing.of(cells);
         let (cell, data) = match self.draft(at).kind {
             Kind::Program => (times.program(page), Some(times.program_in)),
