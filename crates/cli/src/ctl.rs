@@ -7,7 +7,7 @@ use std::time::Duration;
 use floatgate_report::number::{bytes, grouped, short, time};
 use floatgate_serve::clock::Speed;
 use floatgate_serve::monitor::client::{Requester, running, usual_places};
-use floatgate_serve::monitor::control::Command as Requested;
+use floatgate_serve::monitor::commands::Command as Requested;
 use floatgate_serve::monitor::frame::{Flash, Frame, Info};
 use serde::Deserialize;
 use serde_json::Value;

@@ -99,3 +99,8 @@ pub fn say(text: &str) {
     use io::Write;
     let _ = writeln!(io::stderr().lock(), "{}", color::message(&escaped_lines(text)));
 }
+
+/// Prints a warning.
+pub fn warn(what: &str) {
+    say(&format!("warning: {what}"));
+}

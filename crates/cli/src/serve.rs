@@ -1,5 +1,6 @@
 //! `floatgate serve`: serves a device as a block device.
 
+mod args;
 pub mod clients;
 mod image;
 mod monitor;
@@ -10,12 +11,10 @@ mod timeline;
 mod warnings;
 
 use std::io::{IsTerminal, Write};
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use floatgate_array::AnySsd;
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::config::units::Bytes;
 use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
 use floatgate_run::cost::{Stopwatch, peak_rss_bytes};
 use floatgate_run::device::LoadedDevice;
@@ -25,117 +24,14 @@ use floatgate_run::output::{self, Directory, files_of, refuse_overwrites};
 use floatgate_run::simulated::summary_of_any;
 use floatgate_run::text::summary::{self, Around};
 use floatgate_run::warnings::{depends_on_load, not_steady};
-use floatgate_serve::clock::Speed;
 use floatgate_serve::monitor::Monitor;
 use floatgate_serve::{Address, Finished, Options, ServeError, Server, SocketAddresses, Sockets, idle};
-use floatgate_workload::quantity;
 
-use crate::device::Selection;
-use crate::failure::{Failure, say};
+use crate::failure::{Failure, say, warn};
 use crate::run::interrupt::Interrupt;
-use crate::trace_args::whole;
+pub use args::{ServeArgs, size};
 use preparation::Preparation;
 use readiness::Readiness;
-
-/// `floatgate serve`.
-#[derive(Clone, clap::Args)]
-pub struct ServeArgs {
-    #[command(flatten)]
-    pub device: Selection,
-    /// Address for NBD clients: unix:PATH or HOST:PORT; can be repeated
-    ///
-    /// A Unix socket is accessible only to your user. Default: unix:NAME.sock with the name of the device, unless
-    /// --vhost-user is given.
-    #[arg(long, value_name = "ADDRESS")]
-    pub nbd: Vec<Address>,
-    /// Socket for vhost-user-blk clients, such as QEMU's vhost-user-blk-pci
-    ///
-    /// The socket is accessible only to your user.
-    #[arg(long, value_name = "PATH", value_parser = vhost_path)]
-    pub vhost_user: Option<PathBuf>,
-    /// Maximum queues per vhost-user client; QEMU uses one per guest processor
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=128))]
-    vhost_queues: u16,
-    /// Allow listening on this non-loopback IP; clients are not authenticated
-    ///
-    /// This applies to --nbd and --dashboard.
-    #[arg(long, value_name = "IP")]
-    allow_remote: Option<IpAddr>,
-    /// Complete requests as fast as possible instead of in real time
-    ///
-    /// This is for copying data in and for testing clients. Simulated time passes only while requests are outstanding.
-    #[arg(long, conflicts_with = "speed")]
-    pub no_delay: bool,
-    /// Run simulated time at X times real time, such as 0.1 on a slow host
-    ///
-    /// Default: 1, or 0.1 for an emulated guest of `floatgate vm`.
-    #[arg(long, value_name = "X", allow_hyphen_values = true)]
-    pub speed: Option<Speed>,
-    /// Sleep until replies are due instead of busy-waiting (less CPU, less accurate)
-    #[arg(long)]
-    no_spin: bool,
-    /// Initial state of the device: none, fill, aged=V, invalid=V, steady or a workload
-    ///
-    /// aged=V: filled, with a share V of each block invalid. invalid=V: without valid data, with a share V of the pages
-    /// written and invalid. steady: overwritten at random until the write amplification is stable. A job or trace is
-    /// served without simulated time. In every state, all data reads as zeros.
-    ///
-    /// Default: fill, or none for a new --image. An existing image has a state of its own.
-    #[arg(long, value_name = "STATE")]
-    precondition: Option<String>,
-    /// Keep the contents of flash in FILE, which is created if it does not exist
-    ///
-    /// Data survives the end of the program. If the program is killed, the device sees a power cut and recovers at the
-    /// next start, like an SSD. FILE is sparse and takes as much space as is programmed. `memory` keeps the contents in
-    /// memory instead, so that `floatgate ctl power-cut` works without a file. For an array, FILE is a folder with an
-    /// image for each member.
-    #[arg(long, value_name = "FILE")]
-    image: Option<PathBuf>,
-    /// Sync the image on each flush and FUA write, to survive a host crash (slow)
-    #[arg(long, requires = "image")]
-    image_sync: bool,
-    /// Serve an image with damaged records that cannot be repaired
-    ///
-    /// The affected units read as older data or as zeros.
-    #[arg(long, requires = "image")]
-    image_salvage: bool,
-    /// Seed of all random numbers
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_hyphen_values = true)]
-    seed: u64,
-    /// Memory for written data [default: half of the machine's memory]
-    ///
-    /// Writes fail with "no space" when it is full.
-    #[arg(long, value_name = "SIZE", conflicts_with = "image", value_parser = size)]
-    memory: Option<Bytes>,
-    #[command(flatten)]
-    monitor: monitor::MonitorArgs,
-    /// Write the line READY=1 to file descriptor N when clients are served
-    ///
-    /// The descriptor is then closed. A shell can wait for the line with `read`. Service managers that set
-    /// NOTIFY_SOCKET (systemd, Type=notify) are notified without this option.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=1_048_575))]
-    ready_fd: Option<u32>,
-    /// Record each request to FILE, as a trace that `floatgate run` can replay
-    ///
-    /// FILE must not exist. It is compressed if its name ends in .gz, .xz, .zst or .bz2.
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
-    /// Write a timeline of channels, planes and requests to FILE, such as live.pftrace.gz
-    ///
-    /// Open it in ui.perfetto.dev, or draw a part of it with `floatgate draw`. FILE must not exist. It is written when
-    /// the server ends. Until then, its parts are in the folder FILE.parts.
-    #[arg(long, value_name = "FILE")]
-    timeline: Option<PathBuf>,
-    /// Size of the timeline before compression, at least 1MiB; the newest part is kept
-    #[arg(long, value_name = "SIZE", requires = "timeline", default_value = "256MiB", value_parser = size)]
-    timeline_limit: Bytes,
-    /// Write the result to DIR/summary.json and DIR/report.html
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Print the result as JSON instead
-    #[arg(long)]
-    json: bool,
-}
 
 /// Runs the command.
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
@@ -145,11 +41,6 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     session(args, &mut std::io::stdout().lock(), announce, |server, _, interrupt| {
         Ok(server.wait(|| interrupt.requested(), warn).err())
     })
-}
-
-/// Prints a warning.
-pub fn warn(what: &str) {
-    say(&format!("warning: {what}"));
 }
 
 /// Serves a device until `hold` returns, and prints the result to `out`. `announce` is called when clients are served.
@@ -172,7 +63,7 @@ pub fn session(
     let directory =
         args.out.as_deref().map(|out| Directory::open(out, &interrupt.wait())).transpose().map_err(Failure::Fault)?;
     // Clients that connect while the device is filled wait. The monitor already responds.
-    let sockets = Sockets::open(&args.places(config)?).map_err(failure)?;
+    let sockets = Sockets::open(&args.places(config)?)?;
     let addresses = sockets.addresses().to_vec();
     let doors = args.monitor.open(&addresses, args.allow_remote, token)?;
     let monitor = doors.start(config, &sockets, args.image.is_some()).map_err(Failure::fault)?;
@@ -190,7 +81,7 @@ pub fn session(
     let stopwatch = Stopwatch::start();
     preparation.report("measuring the overhead of this machine", None);
     let options = args.options(&begun.device, begun.image, before.as_deref(), &preparation)?;
-    let server = Server::start(begun.device, sockets, options).map_err(failure)?;
+    let server = Server::start(begun.device, sockets, options)?;
     begun.recovered.iter().for_each(|recovered| say(&recovered.to_string()));
     monitor.attach(&server);
     // Announce before signaling readiness, so that a waiting shell prints its prompt after the text.
@@ -223,10 +114,12 @@ pub fn session(
     args.end(trouble, finished)
 }
 
-fn failure(error: ServeError) -> Failure {
-    match error {
-        ServeError::Remote { .. } | ServeError::Listen(..) => Failure::mistake(error),
-        ServeError::NoAttribution | ServeError::System(_) => Failure::fault(error),
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Failure {
+        match error {
+            ServeError::Remote { .. } | ServeError::Listen(..) => Failure::mistake(error),
+            ServeError::NoAttribution | ServeError::System(_) => Failure::fault(error),
+        }
     }
 }
 
@@ -322,26 +215,6 @@ impl ServeArgs {
         Ok(summary)
     }
 
-    /// Returns the state of a new device.
-    fn precondition(&self) -> &str {
-        let usual = if self.image.is_some() { "none" } else { "fill" };
-        self.precondition.as_deref().unwrap_or(usual)
-    }
-
-    /// Returns the arguments of the command that replays the recording with the same latencies. They are empty without
-    /// a recording. `before` is the saved state that the recording starts from, if it started from an image.
-    fn replay(&self, before: Option<&Path>) -> Vec<String> {
-        let Some(path) = &self.record else { return Vec::new() };
-        let mut arguments = vec!["run".to_owned(), self.device.device.clone(), path.display().to_string()];
-        arguments.extend(self.device.overrides.iter().flat_map(|set| ["--set".to_owned(), set.clone()]));
-        arguments.extend(match before {
-            Some(state) => ["--load-state".to_owned(), state.display().to_string()],
-            None => ["--precondition".to_owned(), self.precondition().to_owned()],
-        });
-        arguments.extend(["--seed".to_owned(), self.seed.to_string()]);
-        arguments
-    }
-
     fn print(
         &self,
         summary: &Summary,
@@ -385,20 +258,6 @@ impl ServeArgs {
             }
             (None, _, _) => Ok(()),
         }
-    }
-}
-
-/// Parses a size as in workloads: `256M` and `256MiB` are equal, and `256MB` is a bit less.
-pub fn size(text: &str) -> Result<Bytes, String> {
-    quantity::bytes(text).map(Bytes)
-}
-
-/// Parses the path of a socket, also in the syntax of other options, `unix:PATH`.
-fn vhost_path(text: &str) -> Result<PathBuf, String> {
-    let address = if text.starts_with("unix:") { text.to_owned() } else { format!("unix:{text}") };
-    match address.parse()? {
-        Address::Unix(path) => Ok(path),
-        Address::Tcp(_) => Err("expected the path of a socket: clients share memory with the server".to_owned()),
     }
 }
 

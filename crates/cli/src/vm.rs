@@ -11,9 +11,9 @@ use floatgate_guest::{Accelerator, Cache, Disk, Ended, Guest, GuestError, Machin
 use floatgate_serve::monitor::Monitor;
 use floatgate_serve::{Address, Server};
 
-use crate::failure::{Failure, say};
+use crate::failure::{Failure, say, warn};
 use crate::run::interrupt::Interrupt;
-use crate::serve::{ServeArgs, session, size, warn};
+use crate::serve::{ServeArgs, session, size};
 
 /// Text at the end of `--help`.
 pub const HELP: &str = "\

@@ -15,7 +15,7 @@ use floatgate_serve::client::Client;
 use floatgate_serve::image::{ImageAt, Opened};
 use floatgate_serve::monitor::blocks::BlockMap;
 use floatgate_serve::monitor::client::{Requester, running};
-use floatgate_serve::monitor::control::Command;
+use floatgate_serve::monitor::commands::Command;
 use floatgate_serve::monitor::frame::{Frame, Info};
 use floatgate_serve::monitor::{Doors, Monitor, Options as MonitorOptions};
 use floatgate_serve::{Options, ServeError, Server};

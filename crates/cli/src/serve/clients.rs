@@ -8,7 +8,7 @@ use floatgate_core::config::DeviceConfig;
 use floatgate_report::command::quoted;
 use floatgate_serve::engine::Cost;
 use floatgate_serve::monitor::client::{Requester, running, usual_places};
-use floatgate_serve::monitor::control::Command;
+use floatgate_serve::monitor::commands::Command;
 use floatgate_serve::monitor::frame::Info;
 use floatgate_serve::{Address, Server};
 use floatgate_workload::quantity::readable;

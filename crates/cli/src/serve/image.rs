@@ -15,7 +15,7 @@ use floatgate_run::simulated::prepare_array;
 use floatgate_serve::Finished;
 use floatgate_serve::image::{ImageAt, ImageError, Opened, OpenedArray, Recovered, Store};
 
-use super::ServeArgs;
+use super::args::ServeArgs;
 use super::preparation::Preparation;
 use crate::failure::Failure;
 

@@ -69,7 +69,7 @@ impl MonitorArgs {
             token,
             plotting_library: floatgate_report::PLOTLY,
         };
-        Doors::open(options).map_err(super::failure)
+        Doors::open(options).map_err(Failure::from)
     }
 
     /// Returns the token for control from the page, if there is one. Reading it from a pipe waits for the writer.

@@ -11,9 +11,9 @@ use floatgate_run::state::Place;
 use floatgate_serve::record::{Recorder, Sink};
 use floatgate_workload::trace::{Packed, Packing};
 
+use super::args::ServeArgs;
 use super::image::Begun;
-use super::{ServeArgs, warn};
-use crate::failure::Failure;
+use crate::failure::{Failure, warn};
 
 /// A trace that is being recorded. It is renamed to its final name when it is complete. After a failure, the partial
 /// file stays.

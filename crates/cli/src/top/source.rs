@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::time::Duration;
 
 use floatgate_serve::monitor::blocks::BlockMap;
-use floatgate_serve::monitor::control::Command;
+use floatgate_serve::monitor::commands::Command;
 use floatgate_serve::monitor::frame::{Frame, Info};
 use serde::Deserialize;
 use serde_json::Value;

@@ -6,7 +6,9 @@ mod overlap;
 mod saving;
 mod watchers;
 
+use super::busy_time::BusyAccounting;
 use super::parallel::Parallel;
+use super::probe::Probe;
 use super::timing::Timing;
 use crate::config::cells::CellMode;
 use crate::config::{DeviceConfig, GcPace};
@@ -17,10 +19,9 @@ use crate::sim::queue::EventQueue;
 use crate::sim::table::Table;
 use crate::sim::time::Time;
 use crate::work::Class;
-use busy::BusyTime;
+use busy::{BusyTime, add_to, signed};
+use operation::{Beside, Overlap};
 pub use operation::{Kind, Member, Operation, Spot};
-use overlap::{Beside, Overlap};
-use watchers::Watchers;
 
 /// State of a LUN, which determines whether it takes a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +115,17 @@ struct Channel {
     /// First and last unit of each queue. There is a queue for each rank. If commands go first, there is a queue of
     /// commands for each rank, then a queue of data for each rank.
     lines: [(ExecUnitId, ExecUnitId); 2 * RANKS],
+}
+
+/// Watchers of an array.
+#[derive(Clone, Debug, Default)]
+struct Watchers {
+    /// Recorder of every phase.
+    probe: Option<Probe>,
+    /// Accounting of the time for which operations hold LUNs and channels.
+    accounting: Option<BusyAccounting>,
+    /// True if the device records queued transactions, though nothing is recorded here.
+    of_queues: bool,
 }
 
 impl Channel {
@@ -978,22 +990,6 @@ impl Array {
         self.die_time.fill(DieTime::default());
         self.reset_busy();
     }
-}
-
-/// Adds a span to a sum. The sum is negative if [`Array::reset_times`] has removed the time of a phase that was cut
-/// later, so it wraps.
-const fn add_to(sum: &mut Time, span: Time) {
-    sum.0 = sum.0.wrapping_add(span.0);
-}
-
-/// Subtracts a span from a sum, which wraps as in [`add_to`].
-const fn subtract_from(sum: &mut Time, span: Time) {
-    sum.0 = sum.0.wrapping_sub(span.0);
-}
-
-/// Converts a time to a signed number, for additions and subtractions. The range is 106 days.
-const fn signed(time: Time) -> i64 {
-    time.0 as i64
 }
 
 /// Owner of an event.

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use serde_json::Value;
 
-use super::control::Command;
+use super::commands::Command;
 
 /// Maximum length of a response in bytes. A block map takes some ten thousand.
 const LONGEST_ANSWER: u64 = 4 << 20;

@@ -5,50 +5,41 @@
 
 pub mod blocks;
 pub mod client;
-pub mod control;
+pub mod commands;
+mod control;
 pub mod frame;
 mod guard;
 mod latencies;
 mod news;
 mod prometheus;
 mod reply;
+mod shared;
 mod slots;
 mod slow_client;
 mod web;
 
-use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::ftl::space::Block;
-use tokio::sync::{Notify, watch};
 
 use crate::address::Address;
-use crate::clock::Wall;
-use crate::engine::{Engine, Snapshot};
+use crate::engine::Snapshot;
 use crate::error::ServeError;
 use crate::nbd::listen::private_socket;
-use crate::roster::Roster;
 use crate::server::Server;
 use crate::sockets::Sockets;
 use crate::threads::spawn;
 use blocks::{Painter, SLICE};
-use frame::{Frame, Info, Preparing};
-use latencies::Latencies;
-use news::News;
-
-/// Interval between samples.
-const TICK: Duration = Duration::from_millis(500);
-
-/// Number of past frames that a page gets when it connects: five minutes.
-const HISTORY: usize = 600;
+use commands::{Control, lock};
+use frame::Info;
+use shared::{Served, Shared, TICK, text};
 
 /// Interfaces of a monitor, and access to them.
 pub struct Options {
@@ -113,7 +104,7 @@ impl Doors {
         let at = dashboard.as_ref().map(TcpListener::local_addr).transpose()?;
         let path = control.as_ref().map(|private| private.path.clone());
         let info = Info::new(config, sockets.addresses(), sockets.vhost_user(), power_cut);
-        let shared = Arc::new(Shared::new(config.clone(), info, options, at));
+        let shared = Arc::new(Shared::new(config.clone(), info, (at, options.token, options.plotting_library)));
         let stop = Arc::clone(&shared);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let run = move || runtime.block_on(serve(shared, control, dashboard));
@@ -146,7 +137,7 @@ impl Monitor {
         if let Some(shared) = &self.shared {
             let engine = server.engine();
             lock(&engine).watch();
-            let control = control::Control::new(Arc::clone(&engine));
+            let control = Control::new(Arc::clone(&engine));
             // Only the first server is monitored.
             let _ = shared.served.set(Served { engine, roster: server.roster(), control });
         }
@@ -173,133 +164,6 @@ impl Drop for Monitor {
         // The panic hook has already reported a panic of this thread, and the server works without the monitor.
         let _ = self.thread.take().map(JoinHandle::join);
     }
-}
-
-/// State shared by the tasks of the monitor.
-struct Shared {
-    /// The server, once it has started.
-    served: OnceLock<Served>,
-    /// Preparation before the server starts.
-    preparing: Mutex<Preparing>,
-    info: Info,
-    config: DeviceConfig,
-    began: Wall,
-    /// Newest frame. `frames` sends it as text to followers.
-    frame: Mutex<Arc<Frame>>,
-    frames: watch::Sender<Arc<str>>,
-    /// Histograms of latencies so far.
-    latencies: Mutex<Latencies>,
-    /// Frames of the last minutes, without the lists of channels and dies.
-    history: Mutex<VecDeque<Arc<str>>>,
-    /// Block maps. None are created while there is no follower.
-    pictures: watch::Sender<Arc<str>>,
-    token: Option<String>,
-    hosts: guard::Hosts,
-    plotting_library: &'static [u8],
-    end: Notify,
-    ends: AtomicBool,
-}
-
-/// A running server.
-struct Served {
-    engine: Arc<Mutex<Engine>>,
-    roster: Roster,
-    control: control::Control,
-}
-
-impl Shared {
-    fn new(config: DeviceConfig, info: Info, options: Options, at: Option<SocketAddr>) -> Shared {
-        Shared {
-            served: OnceLock::new(),
-            preparing: Mutex::new(Preparing { what: "starting".to_owned(), share: None }),
-            info,
-            config,
-            began: Wall::now(),
-            frame: Mutex::default(),
-            frames: watch::Sender::new(Arc::from("")),
-            latencies: Mutex::default(),
-            history: Mutex::default(),
-            pictures: watch::Sender::new(Arc::from("")),
-            token: options.token,
-            hosts: guard::Hosts::new(at),
-            plotting_library: options.plotting_library,
-            end: Notify::new(),
-            ends: AtomicBool::new(false),
-        }
-    }
-
-    /// Returns the newest frame.
-    fn frame(&self) -> Arc<Frame> {
-        Arc::clone(&self.frame.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Returns the metrics in the text format of OpenMetrics.
-    fn metrics(&self) -> String {
-        let latencies = self.latencies.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        prometheus::text(&self.info, &self.frame(), &latencies)
-    }
-
-    /// Returns the frames of the last minutes as a JSON list.
-    fn history(&self) -> String {
-        let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-        let frames: Vec<&str> = history.iter().map(|frame| &**frame).collect();
-        format!("[{}]", frames.join(","))
-    }
-
-    /// Returns the current preparation.
-    fn preparing(&self) -> Preparing {
-        self.preparing.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Follows new frames, and new block maps if `blocks` is set.
-    fn news(&self, blocks: bool) -> News {
-        News::new(self.frames.subscribe(), blocks.then(|| self.pictures.subscribe()))
-    }
-
-    /// Samples the engine, and publishes the frame.
-    fn tick(&self, snapshot: &mut Snapshot, number: u64) {
-        let now = Wall::now();
-        let Some(Served { engine, roster, .. }) = self.served.get() else {
-            self.publish(Frame::preparing(&self.config, self.preparing(), number, self.began, now));
-            return;
-        };
-        let before = if snapshot.now == Wall(0) { now.earlier(Wall(TICK.as_nanos() as u64)) } else { snapshot.now };
-        lock(engine).snapshot(Wall::now(), snapshot);
-        self.latencies.lock().unwrap_or_else(PoisonError::into_inner).add(snapshot);
-        let frame = Frame::new(&self.config, snapshot, number, self.began, before.max(self.began));
-        let frame = frame.with_clients(&roster.clients(), snapshot.now);
-        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-        if history.len() == HISTORY {
-            history.pop_front();
-        }
-        history.push_back(text(&frame.short()));
-        drop(history);
-        self.publish(frame);
-    }
-
-    /// Sends a frame to all followers, and keeps it for status requests.
-    fn publish(&self, frame: Frame) {
-        self.frames.send_replace(text(&frame));
-        *self.frame.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(frame);
-    }
-}
-
-impl Served {
-    /// Copies blocks, starting at `first`, and their kinds. Returns the simulated time.
-    fn copy_blocks(&self, first: usize, into: &mut Vec<Block>, kinds: &mut Vec<u8>) -> f64 {
-        let engine = lock(&self.engine);
-        engine.copy_blocks(first, SLICE, into, kinds);
-        engine.device().now().as_s()
-    }
-}
-
-fn lock(engine: &Mutex<Engine>) -> MutexGuard<'_, Engine> {
-    engine.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Serializes a value as JSON. Only used with types that cannot fail.
-fn text<T: serde::Serialize>(value: &T) -> Arc<str> {
-    Arc::from(serde_json::to_string(value).unwrap_or_default())
 }
 
 /// Runs all tasks of the monitor's thread.

@@ -20,12 +20,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-use super::control::{Command, carry_out, failed};
+use super::commands::Command;
+use super::control::{carry_out, failed};
+use super::guard;
 use super::news::first;
 use super::reply::{self, Events, Reply};
+use super::shared::Shared;
 use super::slots::{Slot, Slots};
 use super::slow_client::{Patient, Timer};
-use super::{Shared, guard};
 
 const PAGE: &str = include_str!("../../assets/monitor.html");
 const STYLE: &str = include_str!("../../assets/monitor.css");

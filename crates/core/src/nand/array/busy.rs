@@ -3,10 +3,6 @@
 //! [`Array`](super::Array) records every phase here when it starts, with its end, if cache commands, suspension or
 //! interleaved commands are enabled. Otherwise the phases of a LUN follow one another, so their sum is its busy time.
 
-use super::{Array, add_to, signed, subtract_from};
-use crate::config::DeviceConfig;
-use crate::sim::id::{ExecUnitId, LunId};
-use crate::sim::table::Table;
 use crate::sim::time::Time;
 
 /// Busy time of one LUN.
@@ -16,7 +12,7 @@ use crate::sim::time::Time;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BusyTime {
     /// Sum of the recorded spans; each instant counts once.
-    booked: Time,
+    pub(super) booked: Time,
     /// End of the last span.
     until: Time,
     /// Span before cells that resume, in which no phase is recorded. Meaningless once that span has passed.
@@ -26,7 +22,7 @@ pub(super) struct BusyTime {
 impl BusyTime {
     /// Adds the time from `from` to `to`, except for time that is already recorded.
     #[inline(always)]
-    fn book(&mut self, from: Time, to: Time) {
+    pub(super) fn book(&mut self, from: Time, to: Time) {
         if from < self.until {
             return self.add_overlapping(from, to);
         }
@@ -46,65 +42,39 @@ impl BusyTime {
     }
 
     /// Adds the time from `from` to `to` for cells that resume at `from`, as decided at `now`.
-    fn resume(&mut self, now: Time, from: Time, to: Time) {
+    pub(super) fn resume(&mut self, now: Time, from: Time, to: Time) {
         debug_assert!(self.until <= now, "cells resume in a busy LUN");
         self.gap = (now, from);
         self.book(from, to);
     }
 
     /// Removes the recorded time after `at`.
-    fn cut(&mut self, at: Time) {
+    pub(super) fn cut(&mut self, at: Time) {
         subtract_from(&mut self.booked, self.until.since(at));
         self.until = self.until.min(at);
     }
 
     /// Returns the busy time up to `at`, in picoseconds. No phase may have started after `at`.
-    fn at(&self, at: Time) -> i64 {
+    pub(super) fn at(&self, at: Time) -> i64 {
         let ahead = self.until.since(at).0 - self.gap.1.since(self.gap.0.max(at)).0;
         signed(self.booked) - ahead as i64
     }
 }
 
-impl Array {
-    /// Creates the busy times of a device's LUNs; empty if their operations cannot overlap.
-    pub(super) fn busy_times(device: &DeviceConfig, luns: u32) -> Table<LunId, BusyTime> {
-        let overlap = device.nand.advanced.overlaps() || device.nand.advanced.interleave;
-        Table::new(if overlap { luns } else { 0 }, BusyTime::default())
-    }
+/// Adds a span to a sum. The sum is negative if [`Array::reset_times`] has removed the time of a phase that was cut
+/// later, so it wraps.
+pub(super) const fn add_to(sum: &mut Time, span: Time) {
+    sum.0 = sum.0.wrapping_add(span.0);
+}
 
-    /// Records that the LUN of a unit is busy from `from` to `to`.
-    #[inline(always)]
-    pub(super) fn add_busy(&mut self, unit: ExecUnitId, from: Time, to: Time) {
-        if !self.busy.is_empty() {
-            let lun = self.lun_of_unit(unit);
-            self.busy[lun].book(from, to);
-        }
-    }
+/// Subtracts a span from a sum, which wraps as in [`add_to`].
+pub(super) const fn subtract_from(sum: &mut Time, span: Time) {
+    sum.0 = sum.0.wrapping_sub(span.0);
+}
 
-    /// Records that the LUN of a unit, whose cells resume, is busy from `from` to `to`.
-    pub(super) fn resume_busy(&mut self, unit: ExecUnitId, now: Time, from: Time, to: Time) {
-        let lun = self.lun_of_unit(unit);
-        self.busy[lun].resume(now, from, to);
-    }
-
-    /// Removes the recorded time after `at` for the LUN of a unit, whose cells are suspended.
-    pub(super) fn cut_busy(&mut self, unit: ExecUnitId, at: Time) {
-        let lun = self.lun_of_unit(unit);
-        self.busy[lun].cut(at);
-    }
-
-    /// Collects the busy time of each LUN up to `at`, in picoseconds. The result is empty if operations cannot overlap.
-    /// No later event may have been processed. See [`Array::time_until`] for phases in progress at
-    /// [`Array::reset_times`].
-    pub fn busy_until(&self, at: Time, luns: &mut Vec<i64>) {
-        luns.clear();
-        luns.extend(self.busy.iter().map(|busy| busy.at(at)));
-    }
-
-    /// Resets the busy times to zero.
-    pub(super) fn reset_busy(&mut self) {
-        self.busy.iter_mut().for_each(|busy| busy.booked = Time::ZERO);
-    }
+/// Converts a time to a signed number, for additions and subtractions. The range is 106 days.
+pub(super) const fn signed(time: Time) -> i64 {
+    time.0 as i64
 }
 
 #[cfg(test)]

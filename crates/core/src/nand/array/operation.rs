@@ -1,5 +1,6 @@
 //! Operations of execution units, and the spots where they are built.
 
+use crate::nand::busy_time::OperationTimes;
 use crate::sim::id::{ExecUnitId, PlaneId};
 use crate::sim::time::Time;
 use crate::work::{self, Class, Purpose, Transaction};
@@ -134,4 +135,46 @@ pub struct Member {
     pub tag: u64,
     /// Physical page, or block of an erase. For observers.
     pub ppn: u32,
+}
+
+/// Second operation of a unit: at most one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beside {
+    Nothing,
+    /// The next operation has started.
+    Ahead,
+    /// A suspended operation waits until the current one has ended.
+    Suspended,
+    /// The unit waits for its channel to transfer the data of the next program.
+    Requests,
+}
+
+/// State of overlapping operations in a unit, according to [`Beside`].
+#[derive(Clone, Debug, Default)]
+pub(super) struct Overlap {
+    /// Second operation of this unit: pipelined after the current one, or suspended by it.
+    pub(super) other: Operation,
+    /// Times of the second operation so far, with busy-time accounting.
+    pub(super) other_turn: Option<OperationTimes>,
+    /// Progress of the pipelined operation.
+    pub(super) ahead: Option<Ahead>,
+    pub(super) suspended: Option<Suspended>,
+    /// Times of the current operation before it held the unit, or before it was suspended. With busy-time accounting.
+    pub(super) head: Option<OperationTimes>,
+}
+
+/// An operation that has started while the previous one holds the unit.
+#[derive(Clone, Debug)]
+pub(super) struct Ahead {
+    pub(super) start: Time,
+    /// Time at which its command, and the data of a program, have been transferred.
+    pub(super) moved: Time,
+}
+
+/// A suspended operation.
+#[derive(Clone, Debug)]
+pub(super) struct Suspended {
+    /// Time that the cells still have to work.
+    pub(super) left: Time,
+    pub(super) since: Time,
 }

@@ -1,53 +1,15 @@
 //! Overlapping operations in one unit: the next operation is pipelined after the current one (read cache, cache
 //! program), or reads suspend a program or an erase. See docs/model/commands.md.
 
-use super::{Array, Cycles, Kind, LunState, Operation, Outcome, Phase, add_to, subtract_from};
+use super::busy::{BusyTime, add_to, subtract_from};
+use super::operation::{Ahead, Beside, Overlap, Suspended};
+use super::{Array, Cycles, Kind, LunState, Operation, Outcome, Phase};
+use crate::config::DeviceConfig;
 use crate::config::advanced::Suspend;
 use crate::nand::busy_time::{Holder, OperationTimes, Wait};
 use crate::sim::id::{ExecUnitId, LunId};
+use crate::sim::table::Table;
 use crate::sim::time::Time;
-
-/// Second operation of a unit: at most one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Beside {
-    Nothing,
-    /// The next operation has started.
-    Ahead,
-    /// A suspended operation waits until the current one has ended.
-    Suspended,
-    /// The unit waits for its channel to transfer the data of the next program.
-    Requests,
-}
-
-/// State of overlapping operations in a unit, according to [`Beside`].
-#[derive(Clone, Debug, Default)]
-pub(super) struct Overlap {
-    /// Second operation of this unit: pipelined after the current one, or suspended by it.
-    pub(super) other: Operation,
-    /// Times of the second operation so far, with busy-time accounting.
-    other_turn: Option<OperationTimes>,
-    /// Progress of the pipelined operation.
-    ahead: Option<Ahead>,
-    suspended: Option<Suspended>,
-    /// Times of the current operation before it held the unit, or before it was suspended. With busy-time accounting.
-    head: Option<OperationTimes>,
-}
-
-/// An operation that has started while the previous one holds the unit.
-#[derive(Clone, Debug)]
-struct Ahead {
-    start: Time,
-    /// Time at which its command, and the data of a program, have been transferred.
-    moved: Time,
-}
-
-/// A suspended operation.
-#[derive(Clone, Debug)]
-struct Suspended {
-    /// Time that the cells still have to work.
-    left: Time,
-    since: Time,
-}
 
 impl Array {
     /// Returns `true` if the cells of a unit work for a program or an erase, and no second operation exists. Another
@@ -381,5 +343,47 @@ impl Array {
             }
             _ => Time::ZERO,
         }
+    }
+
+    // Busy time of LUNs whose operations overlap.
+
+    /// Creates the busy times of a device's LUNs; empty if their operations cannot overlap.
+    pub(super) fn busy_times(device: &DeviceConfig, luns: u32) -> Table<LunId, BusyTime> {
+        let overlap = device.nand.advanced.overlaps() || device.nand.advanced.interleave;
+        Table::new(if overlap { luns } else { 0 }, BusyTime::default())
+    }
+
+    /// Records that the LUN of a unit is busy from `from` to `to`.
+    #[inline(always)]
+    pub(super) fn add_busy(&mut self, unit: ExecUnitId, from: Time, to: Time) {
+        if !self.busy.is_empty() {
+            let lun = self.lun_of_unit(unit);
+            self.busy[lun].book(from, to);
+        }
+    }
+
+    /// Records that the LUN of a unit, whose cells resume, is busy from `from` to `to`.
+    pub(super) fn resume_busy(&mut self, unit: ExecUnitId, now: Time, from: Time, to: Time) {
+        let lun = self.lun_of_unit(unit);
+        self.busy[lun].resume(now, from, to);
+    }
+
+    /// Removes the recorded time after `at` for the LUN of a unit, whose cells are suspended.
+    pub(super) fn cut_busy(&mut self, unit: ExecUnitId, at: Time) {
+        let lun = self.lun_of_unit(unit);
+        self.busy[lun].cut(at);
+    }
+
+    /// Collects the busy time of each LUN up to `at`, in picoseconds. The result is empty if operations cannot overlap.
+    /// No later event may have been processed. See [`Array::time_until`] for phases in progress at
+    /// [`Array::reset_times`].
+    pub fn busy_until(&self, at: Time, luns: &mut Vec<i64>) {
+        luns.clear();
+        luns.extend(self.busy.iter().map(|busy| busy.at(at)));
+    }
+
+    /// Resets the busy times to zero.
+    pub(super) fn reset_busy(&mut self) {
+        self.busy.iter_mut().for_each(|busy| busy.booked = Time::ZERO);
     }
 }

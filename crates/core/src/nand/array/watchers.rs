@@ -1,23 +1,12 @@
 //! Watchers of an array: the probe and the busy-time accounting. Code that reports to them is not inlined, because most
 //! runs have none.
 
-use super::{Array, Member, Operation};
+use super::{Array, Member, Operation, Watchers};
 use crate::nand::busy_time::{BusyAccounting, Holder, OperationTimes};
 use crate::nand::probe::{Lane, Phase, Probe, Slice};
 use crate::sim::id::{ExecUnitId, LunId};
 use crate::sim::time::Time;
 use crate::work::Class;
-
-/// Watchers of an array.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Watchers {
-    /// Recorder of every phase.
-    probe: Option<Probe>,
-    /// Accounting of the time for which operations hold LUNs and channels.
-    accounting: Option<BusyAccounting>,
-    /// True if the device records queued transactions, though nothing is recorded here.
-    of_queues: bool,
-}
 
 impl Array {
     /// Returns `true` if the array has watchers.

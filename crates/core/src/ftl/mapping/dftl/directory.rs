@@ -1,7 +1,7 @@
 //! The map in the controller: addresses of translation pages, and cached entries.
 
-use super::DftlConfig;
 use super::cmt::Cmt;
+use super::options::DftlConfig;
 use crate::config::DeviceConfig;
 use crate::sim::id::{Lpn, Ppn};
 use crate::sim::memory::Divider;

@@ -1,7 +1,7 @@
 //! The cache of map entries in time: misses, evictions and changes.
 
 use super::cmt::Segment;
-use super::{Dftl, step};
+use super::state::{Dftl, step};
 use crate::ftl::mapping::Context;
 use crate::sim::id::{Lpn, TransactionId};
 use crate::work::{Call, Fifo, Task};

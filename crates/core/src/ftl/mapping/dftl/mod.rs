@@ -5,20 +5,21 @@ pub mod cmt;
 mod directory;
 mod entries;
 mod now;
+mod options;
 mod pages;
 mod reclaim;
+mod state;
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
 
 use super::{
-    Bound, Change, Context, Ended, KeptBlock, Location, LookUp, Mapping, Needs, Program, Recovering, SchemeOptions,
-    SchemeReport, Step, TRANSLATION, Target, Translation, page,
+    Bound, Change, Context, Ended, KeptBlock, Location, LookUp, Mapping, Program, Recovering, SchemeReport, Step,
+    TRANSLATION, Target, page,
 };
 use crate::config::DeviceConfig;
 use crate::config::cells::CellMode;
-use crate::config::units::Bytes;
 use crate::ftl::Ftl;
 use crate::ftl::space::{InHand, Role};
 use crate::policy::Policy;
@@ -27,118 +28,10 @@ use crate::sim::table::Table;
 use crate::state::{Reader, StateError, Writer};
 use crate::work::{Call, Fifo};
 pub use directory::MapState;
-use pages::Page;
-use reclaim::Reclaim;
-
-/// Options of DFTL.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct DftlConfig {
-    /// Memory of the cached mapping table.
-    pub cache: Bytes,
-    /// Memory of one cached entry: the logical unit and its address.
-    pub cached_entry: Bytes,
-    /// Bytes of an entry, an address, in a translation page.
-    pub entry: Bytes,
-    /// Share of the cache for entries that were used more than once (protected segment).
-    #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
-    pub protected: f64,
-    /// True if one update of a translation page writes all its entries that are newer in the cache, and a victim causes
-    /// one update for each page. False if each entry needs its own.
-    pub batch_updates: bool,
-    /// True if garbage collection updates a cached entry in the cache only, and its translation page later.
-    pub lazy_copies: bool,
-    /// Share of spare blocks for translation pages, beyond the least that works.
-    #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
-    pub map_spare: f64,
-    /// Cell mode of these blocks. `slc` needs the times of `nand.slc_mode`.
-    #[serde(skip_serializing_if = "CellMode::is_native")]
-    #[schemars(extend("default" = "native"))]
-    pub cells: CellMode,
-}
-
-impl Default for DftlConfig {
-    fn default() -> Self {
-        DftlConfig {
-            cache: Bytes(64 << 10),
-            cached_entry: Bytes(8),
-            entry: Bytes(4),
-            protected: 0.5,
-            batch_updates: true,
-            lazy_copies: true,
-            map_spare: 0.25,
-            cells: CellMode::Native,
-        }
-    }
-}
-
-/// Maximum number of entries of a translation page.
-const MAX_ENTRIES: u64 = 1 << 24;
-/// Maximum number of cached entries.
-const MAX_CACHED: u64 = 1 << 30;
-/// Maximum number of units of a block. Each unit may have its victim wait for another translation page, and these waits
-/// are counted in 16 bits.
-const MAX_UNITS_PER_BLOCK: u32 = 1 << 15;
-
-impl DftlConfig {
-    /// Returns the bytes of a translation page, which is as large as one program.
-    fn bytes_per_page(&self, device: &DeviceConfig) -> u64 {
-        u64::from(device.block_size(self.cells).program_units) * device.unit_bytes()
-    }
-
-    /// Returns the number of entries of a translation page.
-    pub fn entries_per_page(&self, device: &DeviceConfig) -> u32 {
-        (self.bytes_per_page(device) / self.entry.0.max(1)).clamp(1, MAX_ENTRIES) as u32
-    }
-
-    /// Returns the number of entries that the cache can hold.
-    pub fn cached_entries(&self) -> u64 {
-        self.cache.0 / self.cached_entry.0.max(1)
-    }
-}
-
-impl SchemeOptions for DftlConfig {
-    fn needs(&self, device: &DeviceConfig) -> Needs {
-        let entries_per_page = self.entries_per_page(device);
-        let translation = Translation { entries_per_page, spare: self.map_spare, cells: self.cells };
-        Needs { translation: Some(translation), ..Needs::default() }
-    }
-
-    fn bytes(&self, device: &DeviceConfig) -> u64 {
-        let logical = device.logical_units();
-        let cached = self.cached_entries().clamp(1, logical);
-        // Entries of the cache, and its hash chains.
-        36 * cached + 4 * cached.next_power_of_two() + 64 * logical.div_ceil(u64::from(self.entries_per_page(device)))
-    }
-}
-
-/// Demand-based caching of the page map.
-#[derive(Clone, Debug)]
-pub struct Dftl {
-    /// Map in the controller.
-    pub state: MapState,
-    pages: Table<u32, Page>,
-    jobs: Table<PlaneId, Reclaim>,
-    /// Translation pages that wait for room, indexed by plane. Pages that were queued since are skipped.
-    stalled: Table<PlaneId, VecDeque<u32>>,
-    /// Units that garbage collection has moved and whose entries are not cached, as victim and translation page.
-    /// Indexed by plane.
-    moved: Table<PlaneId, Vec<(u32, u32)>>,
-    /// Host operations that wait for a cache entry.
-    line: Fifo,
-}
-
-/// Tasks of the scheme.
-mod step {
-    /// Serve the operations that wait for a cache entry.
-    pub(super) const SERVE: u8 = 0;
-    /// Continue with a page that was fetched, after resuming the operations that waited for its entries.
-    pub(super) const FETCHED: u8 = 1;
-    /// Resume the operations that waited for an update.
-    pub(super) const UPDATED: u8 = 2;
-    /// Request the updates that victims wait for.
-    pub(super) const ASK: u8 = 3;
-}
+pub use options::DftlConfig;
+use options::{MAX_CACHED, MAX_ENTRIES, MAX_UNITS_PER_BLOCK};
+pub use state::Dftl;
+use state::{Page, Reclaim, step};
 
 impl Policy for Dftl {
     type Config = DftlConfig;

@@ -2,10 +2,11 @@
 //! that the timed part shares.
 
 use super::pages::cause_of;
-use super::{Dftl, TRANSLATION};
+use super::state::Dftl;
 use crate::config::cells::BlockSize;
 use crate::ftl::Ftl;
 use crate::ftl::mapping::Context;
+use crate::ftl::mapping::TRANSLATION;
 use crate::ftl::mover::Walk;
 use crate::ftl::space::{Claim, Role};
 use crate::metrics::counters::{MapCause, ProgramCause, ReadCause};

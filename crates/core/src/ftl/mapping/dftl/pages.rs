@@ -5,52 +5,13 @@
 //! may wait for its end. Requests that arrive before the program has started share it.
 
 use super::entries::serve;
-use super::{Dftl, step};
+use super::state::{Dftl, Page, State, step};
 use crate::ftl::Ftl;
 use crate::ftl::mapping::{Bound, Context};
 use crate::ftl::space::{Claim, Role};
 use crate::metrics::counters::MapCause;
 use crate::sim::id::{Lpn, PlaneId, Ppn, TransactionId};
 use crate::work::{Call, Class, Fifo, Kind, Task, Transaction};
-
-/// State of a translation page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum State {
-    /// No operation is in flight, and the controller does not hold the page.
-    #[default]
-    Idle,
-    /// The flash page with an entry is being read.
-    Fetching,
-    /// The whole page is being read, to be updated.
-    Reading,
-    /// The controller holds the page, and its plane has no room for the new version.
-    Stalled,
-    /// The controller holds the page, and its program waits for the LUN.
-    Queued,
-    /// The controller holds the page, and it is being programmed.
-    Programming,
-}
-
-/// A translation page, and the operations that wait for it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Page {
-    pub(super) state: State,
-    /// Flash page of the translation page that is being fetched.
-    part: u32,
-    /// True if garbage collection of its block waits until the page has moved.
-    pub(super) moving: bool,
-    /// Number of updates that no operation waits for.
-    owed: u32,
-    /// Operations that need one of its entries.
-    readers: Fifo,
-    /// Operations that wait for an update.
-    writers: Fifo,
-    /// Operations whose update is being programmed.
-    taken: Fifo,
-}
-
-/// A device has one `Page` for each translation page. The directory and the cache add twelve bytes to it.
-const _: () = assert!(size_of::<Page>() + 12 <= 60);
 
 impl Dftl {
     pub(super) fn page(&mut self, page: u32) -> &mut Page {

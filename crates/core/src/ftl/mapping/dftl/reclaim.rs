@@ -1,35 +1,10 @@
 //! Garbage collection of translation pages, and the map updates that victims of data wait for.
 
-use super::pages::State;
-use super::{Dftl, step};
-use crate::ftl::Ftl;
+use super::state::{Dftl, State, step};
 use crate::ftl::mapping::{Context, TRANSLATION};
-use crate::ftl::mover::Walk;
 use crate::ftl::space::{Claim, InHand, Role};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::work::{Call, Class, Fifo, Kind, Task, Transaction};
-
-/// Garbage collection of a plane's blocks of translation pages: one victim at a time, page by page.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reclaim {
-    pub(super) walk: Walk,
-    /// True while a translation page of the victim is being moved.
-    pub(super) waiting: bool,
-    pub(super) awaiting_erase: u32,
-}
-
-impl Reclaim {
-    /// Returns the units that are still to be programmed, and the blocks that will be freed.
-    pub(super) fn in_hand(&self, ftl: &Ftl) -> InHand {
-        let victim = self.walk.block().map(|victim| ftl.blocks.block(victim));
-        InHand {
-            units: victim.map_or(0, |victim| u32::from(victim.valid)),
-            awaiting_erase: self.awaiting_erase,
-            coming: self.awaiting_erase + u32::from(victim.is_some_and(|victim| !victim.failed)),
-            ..InHand::default()
-        }
-    }
-}
 
 impl Dftl {
     /// Takes the next step of garbage collection in a plane's blocks of translation pages, if one is due.
