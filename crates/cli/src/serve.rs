@@ -124,16 +124,21 @@ impl From<ServeError> for Failure {
 }
 
 impl ServeArgs {
-    /// Loads the device. Returns it with the arguments, to which an image adds its default options.
+    /// Loads the device. Returns it with the arguments, to which options of a live device are added: an image needs the
+    /// trim journal, and the software of the host is real.
     fn load(&self) -> Result<(ServeArgs, LoadedDevice), Failure> {
         let load = |args: &ServeArgs| args.device.spec().load();
         let mut args = self.clone();
         let mut chosen = load(&args).map_err(Failure::mistake)?;
         let members = chosen.array.as_ref().map_or(std::slice::from_ref(&chosen.config), |array| &array.members);
-        let is_set = members.iter().any(|member| member.sources.contains_key(image::TRIM_JOURNAL));
-        if args.image.is_some() && !is_set {
+        let has_journal = members.iter().any(|member| member.sources.contains_key(image::TRIM_JOURNAL));
+        let has_software = members.iter().any(|member| !member.host.software.is_zero());
+        let needs_journal = (args.image.is_some() && !has_journal).then(|| format!("{}=true", image::TRIM_JOURNAL));
+        let added: Vec<String> =
+            needs_journal.into_iter().chain(has_software.then(|| "host.software=0us".to_owned())).collect();
+        if !added.is_empty() {
             let table = if chosen.array.is_some() { "member." } else { "" };
-            args.device.overrides.push(format!("{table}{}=true", image::TRIM_JOURNAL));
+            args.device.overrides.extend(added.iter().map(|option| format!("{table}{option}")));
             chosen = load(&args).map_err(Failure::mistake)?;
         }
         Ok((args, chosen))

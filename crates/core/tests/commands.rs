@@ -88,6 +88,10 @@ fn pages_that_arrive_together_start_together() {
     };
     let latency = 2 * 3 * US;
     assert_eq!(ends(&["host.link_latency=3us"]), (latency + 2 * DATA + PROGRAM, latency + READ + 2 * DATA));
+    let both = ["host.link_latency=3us", "host.software=4us"];
+    let later = latency + 4 * US;
+    assert_eq!(ends(&both), (later + 2 * DATA + PROGRAM, later + READ + 2 * DATA));
+    assert_eq!(ends(&both[1..]), (4 * US + 2 * DATA + PROGRAM, 4 * US + READ + 2 * DATA));
     // If the link has a bandwidth, the first page arrives 4.096 us before the second and is programmed alone. A read
     // requests both pages at once. On the link, the data of the second page follow those of the first.
     let page = 4_096_000;
@@ -382,6 +386,37 @@ fn reads_suspend_programs() {
     fill(&mut device, 8);
     let ends = play(&mut device, &[(0, program), (DATA + US, first)]);
     assert_eq!(ends, [(0, DATA + PROGRAM + READ + DATA), (5, DATA + PROGRAM)]);
+}
+
+#[test]
+fn suspended_cells_repeat_work_and_are_suspended_only_so_often() {
+    let suspended = |more: &str, times: &[u64]| {
+        let suspend = format!(
+            "nand.advanced.suspend={{ program = true, latency = \"5us\", resume = \"3us\", limit = 9, {more} }}"
+        );
+        let mut device = chip(1, &["geometry.planes=1", "scheduler=read-first", &suspend]);
+        fill(&mut device, 8);
+        let mut requests = vec![(0, write(&device, 5, 1))];
+        requests.extend(times.iter().zip(0..).map(|(&at, lpn)| (DATA + at, read(&device, lpn, 1))));
+        play(&mut device, &requests).last().map_or(0, |&(_, end)| end)
+    };
+    let once = 8 * US + READ + DATA;
+    let plain = DATA + PROGRAM + once;
+    // The cells have worked for 50 us, and repeat at most that.
+    assert_eq!(suspended("lost = \"20us\"", &[50 * US]), plain + 20 * US);
+    assert_eq!(suspended("lost = \"50us\"", &[50 * US]), plain + 50 * US);
+    assert_eq!(suspended("lost = \"1ms\"", &[50 * US]), plain + 50 * US);
+    // A read that arrives while the cells are about to resume costs no work, because they have done none.
+    let soon = [50 * US, 50 * US + 5 * US + READ + DATA + US];
+    assert_eq!(suspended("lost = \"20us\"", &soon), plain + once + 20 * US);
+    // The next suspension undoes work again: 10 us of the 15 us since the first one.
+    let later = [50 * US, 50 * US + once + 15 * US];
+    assert_eq!(suspended("lost = \"10us\"", &later), plain + once + 20 * US);
+    // A program that is not suspended takes its own time, and the read waits for it.
+    assert_eq!(suspended("until = 0.25", &[PROGRAM / 4]), plain);
+    assert_eq!(suspended("until = 0.25", &[PROGRAM / 4 + 1]), DATA + PROGRAM);
+    assert_eq!(suspended("most = 2", &later), plain + once);
+    assert_eq!(suspended("most = 1", &later), plain);
 }
 
 #[test]

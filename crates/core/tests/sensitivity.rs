@@ -173,6 +173,9 @@ const CASES: &[Case] = &[
     ("nand.advanced.suspend.latency", &["scheduler=read-first", "nand.advanced.suspend.program=true"], MIX, &["-", "9us"]),
     ("nand.advanced.suspend.resume", &["scheduler=read-first", "nand.advanced.suspend.program=true"], MIX, &["-", "9us"]),
     ("nand.advanced.suspend.limit", &["scheduler=read-first", "nand.advanced.suspend.program=true"], MIX, &["-", "1"]),
+    ("nand.advanced.suspend.most", &["scheduler=read-first", "nand.advanced.suspend.program=true"], MIX, &["-", "1"]),
+    ("nand.advanced.suspend.until", &["scheduler=read-first", "nand.advanced.suspend.program=true"], MIX, &["-", "0.5"]),
+    ("nand.advanced.suspend.lost", &["scheduler=read-first", "nand.advanced.suspend.program=true"], MIX, &["-", "9us"]),
     ("bus.protocol.sdr", &[], READS, &["25ns", "30ns"]),
     ("bus.protocol.nv-ddr", &[], READS, &["-", "400MT/s"]),
     ("bus.width", &[], READS, &["-", "16"]),
@@ -355,6 +358,7 @@ const CASES: &[Case] = &[
     ("host.sector_size", &["geometry.page_size=2KiB", "capacity.logical=10002KiB"], WRITES, &["512B", "4KiB"]),
     ("host.link_bandwidth", &[], READS, &["-", "100MB/s"]),
     ("host.link_latency", &[], READS, &["-", "5us"]),
+    ("host.software", &[], READS, &["-", "5us"]),
 ];
 
 /// Returns the values of a case.

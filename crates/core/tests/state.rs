@@ -278,6 +278,9 @@ const SHAPELESS: &[(&str, &[&str], &str)] = &[
     ("nand.advanced.suspend.latency", &[], "9us"),
     ("nand.advanced.suspend.resume", &[], "9us"),
     ("nand.advanced.suspend.limit", &[], "1"),
+    ("nand.advanced.suspend.most", &[], "1"),
+    ("nand.advanced.suspend.until", &[], "0.5"),
+    ("nand.advanced.suspend.lost", &[], "9us"),
     ("bus.protocol.sdr", &[], "50ns"),
     ("bus.protocol.nv-ddr", &[], "400MT/s"),
     ("bus.read_cycle", &["bus.protocol.sdr=25ns"], "50ns"),
@@ -323,6 +326,7 @@ const SHAPELESS: &[(&str, &[&str], &str)] = &[
     ("gc.background", &[], "{ idle = \"1ms\", until = 9, gain = 0.1 }"),
     ("host.link_bandwidth", &[], "1GB/s"),
     ("host.link_latency", &[], "3us"),
+    ("host.software", &[], "3us"),
 ];
 
 #[test]

@@ -128,10 +128,43 @@ pub struct Suspend {
     /// Maximum number of read commands that delay one operation, over all its suspensions.
     #[schemars(range(min = 1, max = 1000))]
     pub limit: u32,
+    /// Maximum number of suspensions of one operation. Default: 1000.
+    #[serde(skip_serializing_if = "is_unlimited")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub most: u32,
+    /// Share of their work after which the cells are no longer suspended. Default: 1.
+    #[serde(skip_serializing_if = "is_whole")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub until: f64,
+    /// Work of the cells that a suspension undoes, and which they repeat: at most what they have done since they
+    /// started or resumed. Default: 0.
+    #[serde(skip_serializing_if = "Duration::is_zero")]
+    #[schemars(extend("x-range" = limits::TIME))]
+    pub lost: Duration,
+}
+
+/// Largest values of the options of a suspension, which are their defaults.
+const MOST_SUSPENSIONS: u32 = 1000;
+
+fn is_unlimited(most: &u32) -> bool {
+    *most == MOST_SUSPENSIONS
+}
+
+fn is_whole(share: &f64) -> bool {
+    *share == 1.0
 }
 
 impl Default for Suspend {
     fn default() -> Self {
-        Suspend { program: false, erase: false, latency: Duration::default(), resume: Duration::default(), limit: 4 }
+        Suspend {
+            program: false,
+            erase: false,
+            latency: Duration::default(),
+            resume: Duration::default(),
+            limit: 4,
+            most: MOST_SUSPENSIONS,
+            until: 1.0,
+            lost: Duration::default(),
+        }
     }
 }

@@ -36,7 +36,7 @@ impl DeviceConfig {
         let memory = buffer.and_then(|buffer| buffer.bandwidth);
         let memory = memory.map_or(Time::ZERO, |bandwidth| transfer_time(bytes + self.page_bytes(), bandwidth.0));
         let latency = buffer.map_or(Time::ZERO, |buffer| buffer.latency.time());
-        link.later(memory).later(latency).later(self.host.link_latency.time())
+        link.later(memory).later(latency).later(self.host.link_latency.time()).later(self.host.software.time())
     }
 
     /// Returns the sum of the delays of a request of `units` mapping units by the controller.

@@ -788,6 +788,11 @@ pub struct Host {
     /// Latency of the link in each direction.
     #[schemars(extend("x-range" = limits::TIME))]
     pub link_latency: Duration,
+    /// Time of the host's software for each request, by which its completion is later. Figures that were measured on a
+    /// real drive include it. A live device leaves it out. Default: 0.
+    #[serde(skip_serializing_if = "Duration::is_zero")]
+    #[schemars(extend("x-range" = limits::TIME))]
+    pub software: Duration,
 }
 
 fn is_sector(size: &Bytes) -> bool {
@@ -801,6 +806,7 @@ impl Default for Host {
             sector_size: Bytes(SECTOR),
             link_bandwidth: None,
             link_latency: Duration::default(),
+            software: Duration::default(),
         }
     }
 }

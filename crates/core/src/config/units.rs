@@ -185,6 +185,11 @@ impl Duration {
     pub const fn time(self) -> Time {
         Time(self.0)
     }
+
+    /// Returns `true` for no time.
+    pub const fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
 }
 
 /// Single value, or a list of values.

@@ -205,7 +205,7 @@ impl HostInterface {
     /// Returns the time at which the completion that is sent at `now` arrives at the host.
     #[inline]
     pub fn finish_of(&self, id: RequestId, now: Time) -> Time {
-        self.requests[id].finish.max(now).later(self.link.as_ref().map_or(Time::ZERO, Link::latency))
+        self.requests[id].finish.max(now).later(self.link.as_ref().map_or(Time::ZERO, Link::return_time))
     }
 
     /// Removes a request from the queue, and adds its completion, which arrives at the host at `finish`.

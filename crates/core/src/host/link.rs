@@ -25,6 +25,8 @@ struct Crossing {
 pub struct Link {
     bandwidth: Option<u64>,
     latency: Time,
+    /// Time of the host's software for each request.
+    software: Time,
     inward: VecDeque<Crossing>,
     inward_free: Time,
     outward_free: Time,
@@ -34,19 +36,20 @@ impl Link {
     /// Creates the link of a device. Returns `None` if transfers take no time.
     pub fn new(device: &DeviceConfig) -> Option<Link> {
         let bandwidth = device.host.link_bandwidth.map(|b| b.0);
-        let latency = device.host.link_latency.time();
-        (bandwidth.is_some() || latency > Time::ZERO).then(|| Link {
+        let (latency, software) = (device.host.link_latency.time(), device.host.software.time());
+        (bandwidth.is_some() || latency.later(software) > Time::ZERO).then(|| Link {
             bandwidth,
             latency,
+            software,
             inward: VecDeque::new(),
             inward_free: Time::ZERO,
             outward_free: Time::ZERO,
         })
     }
 
-    /// Returns the latency of the link in one direction.
-    pub fn latency(&self) -> Time {
-        self.latency
+    /// Returns the time from the device's completion of a request until the host's program sees it.
+    pub fn return_time(&self) -> Time {
+        self.latency.later(self.software)
     }
 
     fn time_of(&self, bytes: u64) -> Time {

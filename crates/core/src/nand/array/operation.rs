@@ -159,6 +159,8 @@ pub(super) struct Overlap {
     /// Progress of the pipelined operation.
     pub(super) ahead: Option<Ahead>,
     pub(super) suspended: Option<Suspended>,
+    /// Number of suspensions of the current operation, unless it was held back for no read.
+    pub(super) suspensions: u32,
     /// Times of the current operation before it held the unit, or before it was suspended. With busy-time accounting.
     pub(super) head: Option<OperationTimes>,
 }

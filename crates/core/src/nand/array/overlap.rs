@@ -46,7 +46,11 @@ impl Array {
             Kind::Erase => by.erase,
             Kind::Read | Kind::CopyBack => false,
         };
-        allowed && state.held_back < by.limit && self.events.time_of(unit.0).is_some_and(|end| end > now)
+        let Some(end) = self.events.time_of(unit.0).filter(|&end| allowed && end > now) else { return false };
+        let (cell, done) = (state.operation.cell, state.operation.cell.since(end - now));
+        let is_over = by.until < 1.0 && done.0 as f64 > by.until * cell.0 as f64;
+        let suspensions = if state.held_back == 0 { 0 } else { self.overlaps[unit].suspensions };
+        state.held_back < by.limit && suspensions < by.most && !is_over
     }
 
     /// Requests an event when the cells of a unit start to work. [`Array::may_overlap`] must hold. Returns `false` if
@@ -235,6 +239,7 @@ impl Array {
         let left = end - now;
         let state = &mut self.units[unit];
         state.cells = Time(state.cells.0 - left.0);
+        let (worked, is_first) = (state.cells, state.held_back == 0);
         let plane = state.operation.plane;
         self.overlaps[unit].other = state.operation;
         let held = now - state.held_since - state.cells;
@@ -248,7 +253,8 @@ impl Array {
         self.add_suspended(unit, lun, now);
         self.set_members_aside(unit);
         let overlap = &mut self.overlaps[unit];
-        overlap.suspended = Some(Suspended { left, since: now });
+        overlap.suspended = Some(Suspended { left: left + by.lost.time().min(worked), since: now });
+        overlap.suspensions = if is_first { 1 } else { overlap.suspensions + 1 };
         if turn.is_some() {
             (overlap.other_turn, overlap.head) = (turn, None);
         }
