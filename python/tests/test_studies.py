@@ -6,6 +6,7 @@ import itertools
 import math
 import re
 import statistics
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -199,6 +200,9 @@ def test_garbage_collection_first_shows_copy_back(tmp_path):
     first = hu.copy_back(setting.varied("gc-first"), ["MSN"])
     assert calm.mean("all us", "wise", "basic") == pytest.approx(1.0, abs=0.05)
     assert first.mean("all us", "wise", "basic") > 1.2
+    # The moves of a victim hold the channel. A higher priority alone delays other chips less.
+    ahead = hu.copy_back(replace(setting, device={"gc.hard_threshold": 3}), ["MSN"])
+    assert first.of("all us", "basic", "MSN") > 10 * ahead.of("all us", "basic", "MSN")
 
 
 def test_a_queue_of_five_gives_the_papers_order(tmp_path):

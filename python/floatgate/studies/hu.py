@@ -468,14 +468,16 @@ WHY = {
     "as long as two multi-plane writes. In the paper's figure, each die starts when it is idle.",
     "endurance": "Both allocations write the same pages and spread hot regions over the planes, so victims have "
     "equally few valid pages. Static instead of dynamic allocation changes erases by {figure-12 | erases | aged, "
-    "static S2 / aged, dynamic | range %}.",
+    "static S2 / aged, dynamic | range %}. No variant changes this, so it is open why the paper's differ.",
     "best order": "With Poisson arrivals, the chips of one channel are mostly idle, and an order that uses another "
     "chip first is faster: under Fin1 with multi-plane commands, S2 takes {static-orders | all us | Fin1; "
     "multi-plane, S2} us, S3 {static-orders | all us | Fin1; multi-plane, S3}, S6 {static-orders | all us | Fin1; "
     "multi-plane, S6}. An order that sends the second page of a request to the same chip gains only if the command "
     "combines both pages; otherwise the page waits for the chip. Multi-plane commands need equal addresses. "
     "Interleaving does not, and S4 instead of S2 changes the time by {static-orders | all us | interleave, S4 / "
-    "interleave, S2 | range %}.",
+    "interleave, S2 | range %}. With one chip per channel (chips=1) and multi-plane commands, S3 instead of S2 changes "
+    "it by {static-orders@chips=1 | all us | multi-plane, S3 / multi-plane, S2 | range %}, and S6 is S2. No variant "
+    "makes S3 or S6 the best under all workloads, which is open.",
     "page": "While chips are mostly idle, two pages on two channels are faster than one larger page, whose transfer "
     "takes twice as long: pages of 4KiB take {figure-10 | all us | 4KiB / 2KiB | range} times as long as those of "
     "2KiB. Larger pages need fewer programs, which matters if chips are busy. With one chip per channel (chips=1), it "
@@ -483,7 +485,7 @@ WHY = {
     "pages of 16KiB take {figure-10 | all us | MSN; 16KiB / 2KiB} times as long as those of 2KiB, with SSDsim's write "
     "buffer (buffer-128k) {figure-10@buffer-128k | all us | MSN; 16KiB / 2KiB}, and in batches of 32 "
     "{figure-10@batches of 32 | all us | MSN; 16KiB / 2KiB}. No variant makes 16KiB the best under Fin1, whose "
-    "requests are smaller.",
+    "requests are smaller, which is open.",
     "allocation": "Dynamic allocation avoids busy chips, and with Poisson arrivals few are busy. Writes scatter the "
     "data of reads, which take {figure-12 | read us | aged, dynamic / aged, static S2 | range %} longer and decide "
     "the overall result. Static instead of dynamic allocation changes the time of writes by {figure-12 | write us | "
@@ -494,20 +496,22 @@ WHY = {
     "range}. Dynamic: allocation cycles through the channels and takes the least recently used free plane, so the "
     "deviation is {table-3 | dynamic: ours | | range}. A ratio to nearly zero means little; zero counts as a factor "
     "of a thousand.",
-    "copy-back": "Every second copy wastes a page, and erases grow without bound as the valid share of a victim "
-    "approaches two thirds (hu2013, footprints). Collection with low priority hides this until the channel is "
+    "copy-back": "Copies that miss the parity waste a page, and erases grow without bound as the valid share of a "
+    "victim approaches two thirds (hu2013, footprints). Collection with low priority hides this until the channel is "
     "overloaded: under Dev, blind copy-back changes the response time by {figure-14 | all us | Dev; blind / basic | "
-    "%}, and by {figure-14@gc-first | all us | Dev; blind / basic | %} if collection takes priority, as in SSDsim "
-    "(gc-first). Under MSN, blind copy-back overloads the channel, so its response time grows with the length of the "
-    "run: {figure-14 | all us | MSN; blind / basic} times that of basic commands, {figure-14@gc-first | all us | MSN; "
-    "blind / basic} with gc-first, {figure-14@half the footprint | all us | MSN; blind / basic} with half the "
-    "footprint. The paper's erases and invalidated pages need different footprints, because both grow by the same "
-    "factor: here {figure-14 | erases | MSN; blind / basic} under MSN.",
+    "%}, and by {figure-14@gc-first | all us | Dev; blind / basic | %} if collection precedes host requests and holds "
+    "the channel, as in SSDsim (gc-first). It then also frees the channel of transfers: under Ex, the change is "
+    "{figure-14@gc-first | all us | Ex; blind / basic | %}. Under MSN, blind copy-back overloads the channel, so its "
+    "response time grows with the length of the run: {figure-14 | all us | MSN; blind / basic} times that of basic "
+    "commands, {figure-14@half the footprint | all us | MSN; blind / basic} with half the footprint. With gc-first, "
+    "basic commands overload it, too, and the factor is {figure-14@gc-first | all us | MSN; blind / basic}. The "
+    "paper's erases and invalidated pages need different footprints, because both grow by the same factor: here "
+    "{figure-14 | erases | MSN; blind / basic} under MSN.",
     "copy-back half": "Half is expected if victims have few valid pages. In fuller victims, valid pages are adjacent, "
     "and the parity is met more often (docs/model/commands.md).",
     "copy-back wise": "About half of the copies meet the parity, and save two transfers. This hardly shows if "
     "collection runs only while no request waits: basic instead of wise commands change the time by {figure-14 | all "
-    "us | basic / wise | range %}. If collection takes priority, as in SSDsim (gc-first), they change it by "
+    "us | basic / wise | range %}. If collection precedes host requests, as in SSDsim (gc-first), they change it by "
     "{figure-14@gc-first | all us | basic / wise | range %}. In SSDsim, a collection with wise copy-back also "
     "advances no time, because an else is missing. At twice the footprint, basic commands overload the channel under "
     "Ex and MSN, and queued writes replace pages late, so victims are fuller.",
@@ -518,9 +522,11 @@ WHY = {
     "range %} with dynamic allocation, and by {figure-16 | all us | static, basic / static, blind | range %} with "
     "static S3, which sends the second page to the other plane. With one chip per channel (chips=1), where chips are "
     "scarce, it is {figure-16@chips=1 | all us | dynamic, basic / dynamic, blind | range %}. Blind writes change "
-    "erases by {figure-16 | erases | dynamic, blind / dynamic, basic | range %}, whose time shows if collection takes "
-    "priority: with gc-first, basic commands change the time by {figure-16@gc-first | all us | dynamic, basic / "
-    "dynamic, blind | range %}.",
+    "erases by {figure-16 | erases | dynamic, blind / dynamic, basic | range %}, whose time shows if collection "
+    "precedes host requests: with gc-first, basic commands change the time by {figure-16@gc-first | all us | dynamic, "
+    "basic / dynamic, blind | range %}. Together with all other commands, blind instead of wise multi-plane writes "
+    "change it by {figure-18 | all us | dynamic, MPW blind / dynamic, all wise | range %}, with chips=1 by "
+    "{figure-18@chips=1 | all us | dynamic, MPW blind / dynamic, all wise | range %}.",
     "mpr": "While a chip reads two planes, the other chips of the channel read, too, and hide the time that the "
     "command saves. With one chip per channel (chips=1), Web gains {table-4@chips=1 | dynamic: ours | Web} times, Dev "
     "{table-4@chips=1 | dynamic: ours | Dev} and Fin2 {table-4@chips=1 | dynamic: ours | Fin2}, as in the paper. With "

@@ -45,7 +45,8 @@ _WHY = {
     "2 levels / dynamic, 4 levels | %}, {figure-15@batches of 32 | all us | Ex; dynamic, 2 levels / dynamic, 4 levels "
     "| %} and {figure-15@chips=1 | all us | Ex; dynamic, 2 levels / dynamic, 4 levels | %}.",
     "multi-plane pages": "Dynamic allocation alternates between the planes of a die, so their next pages stay close "
-    "together, and aligning them rarely wastes a page. In the paper, about one page is wasted per page written.",
+    "together, and aligning them rarely wastes a page. In the paper, about one page is wasted per page written. No "
+    "variant comes close, so it is open how the paper's allocation moves the planes apart.",
 }
 
 STUDY = Study(

@@ -76,8 +76,8 @@ VARIANTS: dict[str, Variant] = {
         "fcfs", "first come, first served, instead of reads before writes", {"scheduler": "fcfs"}
     ),
     "gc-first": Variant(
-        "gc", "garbage collection takes priority over host requests whenever it runs, as in SSDsim's process()",
-        {"gc.hard_threshold": 3},
+        "gc", "garbage collection precedes host requests and holds the channel for all its moves, as in SSDsim's "
+        "process()", {"gc.pace": "exclusive"},
     ),
     "queue-5": Variant("q5", "at most 5 outstanding requests, as SSDsim ships", {"host.queue_depth": 5}),
     "buffer-128k": Variant("buf", "a write buffer of 128 KiB, as SSDsim ships", {"buffer.capacity": "128KiB"}),
