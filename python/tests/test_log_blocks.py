@@ -1,5 +1,6 @@
 """Log-block mappings against an independent simulation of their logic."""
 
+import itertools
 import random
 
 import pytest
@@ -37,6 +38,33 @@ def addresses(skew, units, rng):
             yield rng.randrange(units // 5)
         else:
             yield rng.randrange(units)
+
+
+def runs(window, units, rng):
+    """Return runs of consecutive units that cover all units once, in any order, or up to `window` units early."""
+    starts = [0]
+    while starts[-1] < units:
+        starts.append(min(units, starts[-1] + rng.randrange(1, PAGES // 2)))
+    pairs = list(itertools.pairwise(starts))
+    return sorted(pairs, key=lambda pair: rng.random() if window is None else pair[0] + rng.random() * window)
+
+
+def test_places_in_order_need_fewer_copies_than_random_ones():
+    scheme, logs, options = CASES["fast-2-12"]
+    amplification = {}
+    for window in (None, 2 * PAGES):
+        device = fg.Device("tiny").with_options(DEVICE | {"mapping.scheme": {scheme: options | {"logs": logs}}})
+        simulator = fg.Simulator(device, precondition="none")
+        units = device.logical_bytes // UNIT // PAGES * PAGES
+        oracle = Hybrid(scheme, units // PAGES + 1, PAGES, logs, options)
+        for first, end in runs(window, units, random.Random(7)):
+            for unit in range(first, end):
+                simulator.submit("write", unit * UNIT, UNIT)
+                simulator.advance()
+                oracle.write(unit)
+        assert simulator.counters()["units_moved"] == oracle.copies
+        amplification[window] = 1 + oracle.copies / units
+    assert 1 < amplification[2 * PAGES] < amplification[None]
 
 
 @pytest.mark.parametrize("trims", [0.0, 0.1])

@@ -528,6 +528,33 @@ def test_scenarios_can_write_each_address_once(tmp_path):
     assert "zoned" not in str(yoo.scenario(setting, "WIN7", yoo.Reading(hot=None)))
 
 
+@pytest.mark.parametrize("window", [1, 16])
+def test_scenarios_can_write_almost_in_order(window, tmp_path):
+    setting = studies.Setting(quick=True, jobs=1, directory=tmp_path)
+    yoo.scenario(setting, "WIN7", yoo.Reading(once=True, window=window))
+    (place,) = (tmp_path / "workloads").glob(f"WIN7-once-within-{window}-*")
+    rows = [tuple(map(int, line.split())) for line in place.read_text().splitlines()]
+    writes = [(lba, sectors) for _, _, lba, sectors, is_read in rows if not is_read]
+    assert all(a + length == b for (a, length), (b, _) in itertools.pairwise(sorted(writes))), "no gap, no overlap"
+    assert writes != sorted(writes)
+    written = 0
+    for lba, sectors in writes:
+        # A run of writes is moved as a whole, and behind runs that are.
+        assert abs(lba - written) < (window + 3) * 2048
+        written += sectors
+
+
+def test_the_order_of_places_decides_the_amplification_of_fast(tmp_path):
+    setting = studies.Setting(jobs=1, directory=tmp_path)
+    readings = {window: yoo.Reading(once=True, window=window) for window in (1, 16, None)}
+    points = [
+        yoo.device(yoo.fast()) | {"workload": yoo.scenario(setting, "XEN", reading)} for reading in readings.values()
+    ]
+    amplification = [row["write_amplification"] for row in setting.rows(points)]
+    assert amplification == sorted(amplification)
+    assert amplification[0] - 1 < 0.5 * (amplification[2] - 1)
+
+
 def test_writes_to_kinds_of_log_blocks_are_columns(tmp_path):
     setting = studies.Setting(quick=True, jobs=1, directory=tmp_path)
     for scheme, kinds in ((yoo.fast(), ("sequential", "random")), (yoo.last(), ("sequential", "hot", "cold"))):

@@ -88,13 +88,19 @@ VARIANTS: dict[str, Variant] = {
     "half the blocks": Variant("1/2", "half the blocks of a plane", setting={"footprint": 0.5}),
     "twice the blocks": Variant("2x", "twice the blocks of a plane", setting={"footprint": 2.0}),
     "written once": Variant("once", "each address is written once", setting={"once": True}),
+    "written in order": Variant(
+        "order", "each address is written once, and places differ from the order of writing by at most 16 MiB",
+        setting={"once": True, "window": 16},
+    ),
 }  # fmt: skip
 #: Variants that are possible for patterns of jobs.
 FOOTPRINTS = ("half the footprint", "twice the footprint")
 #: Variants that are possible for workloads of the size of the device.
 SIZES = ("half the blocks", "twice the blocks")
+#: Variants of scenarios that write each address twice.
+ONCE = ("written once", "written in order")
 #: Variants of studies of traces.
-STANDARD = tuple(each for each in VARIANTS if each not in (*SIZES, "written once"))
+STANDARD = tuple(each for each in VARIANTS if each not in (*SIZES, *ONCE))
 
 
 @dataclass(frozen=True)
@@ -266,6 +272,8 @@ class Setting:
         Distribution of the sizes of generated reads, with the same mean: ``"geometric"`` or ``"bimodal"``.
     once
         True if scenarios of yoo2013 write each address once, instead of twice on average.
+    window
+        MiB by which places of such scenarios differ from the order of writing. None: any place.
     device
         Options of the device by path, as in :meth:`floatgate.Device.with_options`. They override those of the study.
     seeds
@@ -287,6 +295,7 @@ class Setting:
     batch: int = 1
     sizes: workloads.Sizes = "geometric"
     once: bool = False
+    window: int | None = None
     device: Mapping[str, Any] = field(default_factory=dict, hash=False)
     seeds: tuple[int, ...] = (0,)
     traces: Path | None = None

@@ -104,6 +104,8 @@ class Reading:
     rewrites: float = REWRITES
     #: True if each address is written once, which no job can describe.
     once: bool = False
+    #: MiB by which the places of runs that are written once differ from the order of writing. None: any place.
+    window: int | None = None
 
 
 STANDARD = Reading()
@@ -113,9 +115,9 @@ def scenario(setting: Setting, name: str, reading: Reading = STANDARD) -> str | 
     """Return a scenario of Table IV: one request at a time, as an IDE disk has them."""
     row = TABLE_4[name]
     if setting.once and reading == replace(STANDARD, depth=reading.depth):
-        reading = replace(reading, once=True)
+        reading = replace(reading, once=True, window=setting.window)
     if reading.once:
-        return _once(setting, row, reading.depth)
+        return _once(setting, row, reading)
     scale = QUICK if setting.quick else 1.0
     mib = max(8, round(row.write_gb * 1e9 / 2**20 / reading.rewrites * setting.footprint * scale))
     sizes = {kind: row.sizes(kind) for kind in ("read", "write")}
@@ -133,16 +135,21 @@ def scenario(setting: Setting, name: str, reading: Reading = STANDARD) -> str | 
     )
 
 
-def _once(setting: Setting, row: Scenario, depth: int) -> Trace:
-    """Return a scenario that writes each address once. Runs of sequential writes have random places."""
-    place = setting.directory_of("workloads") / f"{row.name}-once{'-quick' if setting.quick else ''}.ascii"
+def _once(setting: Setting, row: Scenario, reading: Reading) -> Trace:
+    """Return a scenario that writes each address once. Runs of sequential writes have random places.
+
+    With a window, their places are in the order of writing, except for runs within that distance.
+    """
+    within = "" if reading.window is None else f"-within-{reading.window}"
+    place = setting.directory_of("workloads") / f"{row.name}-once{within}{'-quick' if setting.quick else ''}.ascii"
     if not place.is_file():
+        requests = max(20, round(row.requests * (QUICK if setting.quick else 1.0)))
         with draft(place) as partial, partial.open("w", encoding="ascii") as file:
-            file.writelines(_lines_once(row, max(20, round(row.requests * (QUICK if setting.quick else 1.0)))))
-    return Trace(place, format="ssdsim", fit="wrap", replay=f"depth={depth}", name=row.name)
+            file.writelines(_lines_once(row, requests, reading.window))
+    return Trace(place, format="ssdsim", fit="wrap", replay=f"depth={reading.depth}", name=row.name)
 
 
-def _lines_once(row: Scenario, requests: int) -> Iterator[str]:
+def _lines_once(row: Scenario, requests: int, window: int | None) -> Iterator[str]:
     import numpy as np  # noqa: PLC0415 (not needed to list studies)
 
     drawn = np.random.default_rng([2013, *row.name.encode()])
@@ -153,7 +160,10 @@ def _lines_once(row: Scenario, requests: int) -> Iterator[str]:
     # A run starts with a write that does not continue the previous one.
     run = np.cumsum(drawn.random(writes) >= row.sequential / 100)
     lengths = np.bincount(run, weights=sectors).astype(np.int64)
-    order = drawn.permutation(len(lengths))
+    if window is None:
+        order = drawn.permutation(len(lengths))
+    else:
+        order = np.argsort(np.cumsum(lengths) - lengths + drawn.random(len(lengths)) * window * 2**20 / 512)
     starts = np.empty_like(lengths)
     starts[order] = np.cumsum(lengths[order]) - lengths[order]
     before = np.cumsum(sectors) - sectors
@@ -192,21 +202,24 @@ def fast(
     *,
     as_is: bool = False,
     striped_data: bool = False,
+    in_turn: bool = False,
     sets: int = CHIPS,
     **options: Any,  # noqa: ANN401
 ) -> dict[str, Any]:
     """Return FAST with these numbers of log blocks per flash chip.
 
     As is, all blocks are striped over all planes. Revised, a logical block and its sequential log block are one block.
-    With `striped_data`, only the sequential log block is, and logical blocks are striped. Free blocks come from the
-    channels in turn, those with the fewest erases first (Section III-E).
+    With `striped_data`, only the sequential log block is, and logical blocks are striped. With `in_turn`, all random
+    log blocks are filled in turn, instead of one in each plane. Free blocks come from the channels in turn, those with
+    the fewest erases first (Section III-E).
     """
     wide = PLANES * sets // CHIPS
     return {
         "fast": {
             "logs": {"sequential": in_order * sets, "random": randoms * sets},
             "scope": "device",
-            "stripe": _data(wide, as_is=as_is, striped_data=striped_data) | {"random": wide},
+            "stripe": _data(wide, as_is=as_is, striped_data=striped_data)
+            | {"random": randoms * sets if in_turn else wide},
             "free_blocks": "by-channel",
             **options,
         }
@@ -219,10 +232,14 @@ def last(
     *,
     as_is: bool = False,
     striped_data: bool = False,
+    in_turn: bool = False,
     sets: int = CHIPS,
     **options: Any,  # noqa: ANN401
 ) -> Any:  # noqa: ANN401
-    """Return LAST: half of the random log blocks are hot. Revised, hot log blocks are not striped either."""
+    """Return LAST: half of the random log blocks are hot. Revised, hot log blocks are not striped either.
+
+    With `in_turn`, all cold log blocks are filled in turn.
+    """
     wide = PLANES * sets // CHIPS
     each = randoms // 2 * sets
     return {
@@ -230,7 +247,7 @@ def last(
             "logs": {"sequential": in_order * sets, "hot": each, "cold": each},
             "scope": "device",
             "stripe": _data(wide, as_is=as_is, striped_data=striped_data)
-            | {"hot": wide if as_is else 1, "cold": min(wide, each)},
+            | {"hot": wide if as_is else 1, "cold": each if in_turn else min(wide, each)},
             "free_blocks": "by-channel",
             **options,
         }
