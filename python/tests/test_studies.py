@@ -459,6 +459,24 @@ def test_the_time_of_a_collection_is_that_of_its_operations(tmp_path):
         assert agrawal.time_of_collection(row) == pytest.approx((valid * each + 1500) / 1000, rel=0.01)
 
 
+def test_moves_that_queue_with_requests_add_less_latency(written_reports):
+    tables = [part.exhibit.data.to_pylist() for part in written_reports["agrawal2008"].parts]
+    (rows,) = ({row["case"]: row for row in table} for table in tables if "added latency" in table[0])
+    ahead, queued = rows["Poisson, by copy-back"], rows["Poisson, queued, by copy-back"]
+    assert queued["added latency"] < 0.05 < ahead["added latency"]
+    assert queued["migrations per package"] == ahead["migrations per package"] > 0
+    assert queued["busy"] < 0.5, "below saturation"
+
+
+def test_writes_to_a_small_range_leave_blocks_with_few_valid_pages(written_reports):
+    tables = [part.exhibit.data.to_pylist() for part in written_reports["agrawal2008"].parts]
+    (rows,) = (table for table in tables if "victims per package" in table[0])
+    by = {row["workload"]: row["efficiency"] for row in rows if row["copies"] == "inter-plane"}
+    assert by["TPC-C, uniform"] < by["TPC-C"] < by["TPC-C, DiskSim's range"]
+    words = agrawal.tpcc(studies.Setting(footprint=0.5), size=agrawal2008.RANGE)
+    assert f"size={agrawal2008.RANGE // 2 // 8192 * 8192} io_size=100000%" in words, "all events, in a scaled range"
+
+
 def test_queues_are_those_of_the_packages(tmp_path):
     setting = studies.Setting(quick=True, jobs=1, directory=tmp_path)
     calm, busy = (agrawal.queues(setting, name) for name in ("TPC-C", "IOzone"))

@@ -36,8 +36,9 @@ READ, PROGRAM, ERASE, TRANSFER = 25.0, 200.0, 1500.0, 105.6
 
 #: Share of the requests of TPC-C and Exchange that access the first fifth of the addresses.
 HOT = 80
-#: Other localities, for Table 5: 20 is uniform.
-LOCALITIES = (20, 60, 80, 90, 95, 99)
+#: Other localities, for Table 5. With the first, accesses are uniform.
+UNIFORM = 20
+LOCALITIES = (UNIFORM, 60, 80, 90, 95, 99)
 
 #: Readings of TPC-C: requests per second of each SSD, and their number.
 TPCC_RATES = {"6.8 million events in 30 minutes": 630, "300 IOPS per SSD": 300}
@@ -87,16 +88,24 @@ def device(setting: Setting, number: int | None = None) -> dict[str, Any]:
 
 
 def tpcc(
-    setting: Setting, rate: int = 630, hot: int = HOT, *, scattered: bool = False, events: int | None = None
+    setting: Setting,
+    rate: int = 630,
+    hot: int = HOT,
+    *,
+    scattered: bool = False,
+    size: int | None = None,
+    events: int | None = None,
 ) -> str:
     """Return TPC-C: two reads for each write, in units of 8 KiB (Section 4.2), with Poisson arrivals.
 
     `hot` percent of the requests access the first fifth of the addresses, or, if `scattered`, a fifth of the addresses
-    that is spread over all. `events` is the number of requests: by default, that of half an hour on a full-size SSD.
+    that is spread over all. `size` is the number of bytes that they access, on a full-size SSD: by default, all.
+    `events` is the number of requests: by default, that of half an hour on a full-size SSD.
     """
     events = round(TPCC_SECONDS * rate * scale(setting)) if events is None else events
     where = f"zoned:{hot}/20:{100 - hot}/80" if not scattered else "pareto:0.2"
-    return f"rw=randrw bs=8k norandommap=1 random_distribution={where} {_rates(rate, 2 / 3)} number_ios={events}"
+    part = "" if size is None else f" size={int(size * scale(setting)) // 8192 * 8192} io_size=100000%"
+    return f"rw=randrw bs=8k norandommap=1 random_distribution={where} {_rates(rate, 2 / 3)} number_ios={events}{part}"
 
 
 def exchange(setting: Setting, rate: int = 450, *, events: int = EXCHANGE_EVENTS) -> str:
