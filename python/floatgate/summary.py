@@ -975,7 +975,7 @@ class WearHistogram(Node):
 
 
 class Utilization(Node):
-    """Utilization of channels and dies.
+    """Utilization of channels, dies and chips.
 
     Operations that start before the measured part or end after it count in part. All values are null if it has no
     length.
@@ -983,7 +983,10 @@ class Utilization(Node):
 
     __slots__ = ()
     _kinds: ClassVar[Mapping[str, str]] = {
-        "channels": "ChannelShares", "dies": "DieShares", "each": "Each"
+        "channels": "ChannelShares", "dies": "DieShares", "chips": "ChipShares", "each": "Each"
+    }
+    _absent: ClassVar[Mapping[str, Any]] = {
+        "chips": None
     }
 
     channels: ChannelShares
@@ -991,6 +994,10 @@ class Utilization(Node):
 
     dies: DieShares
     """Shares of time over all dies. If planes are independent, the share of a die is the mean of its planes."""
+
+    chips: ChipShares | None
+    """Chips of several dies that execute one command at a time, or such packages (`nand.concurrency`). Absent if the
+    execution unit is a die or a part of it."""
 
     each: Each
     """Shares of time of each channel and each die."""
@@ -1051,6 +1058,22 @@ class DieShares(Node):
 
     idle: Share
     """Idle."""
+
+
+class ChipShares(Node):
+    """Shares of time of chips or packages that execute one command at a time."""
+
+    __slots__ = ()
+    _kinds: ClassVar[Mapping[str, str]] = {
+        "busy": "Share"
+    }
+
+    busy: Share
+    """Occupied by an operation of one of the dies: see `dies`. With interleaved commands, waits for the channel do
+    not count."""
+
+    each: list[float]
+    """Share of each, in the order of channels, with four decimals. Empty for a device with more than 4096 chips."""
 
 
 class Each(Node):

@@ -147,6 +147,37 @@ mod tests {
     }
 
     #[test]
+    fn chips_that_execute_one_command_at_a_time_have_a_map() {
+        let report_of = |concurrency: &str, set: &[&str]| {
+            let concurrency = format!("nand.concurrency={concurrency}");
+            let set: Vec<_> =
+                [concurrency.as_str(), "geometry.dies=2"].iter().chain(set).map(|s| (*s).into()).collect();
+            let summary = summary_of("x", false, &set);
+            (report(&summary, &[]), summary.utilization)
+        };
+        let interleave = ["nand.advanced.interleave=true"];
+        for (concurrency, set, title) in [
+            ("command", &[][..], "Chips"),
+            ("command", &interleave, "Chips"),
+            ("chip", &["geometry.chips=2", "geometry.chips_per_package=2"], "Packages"),
+        ] {
+            let (page, shares) = report_of(concurrency, set);
+            let map = page.split_once("data-figure=\"chip-utilization\"").expect(title).1;
+            assert!(map.contains(title), "{title}");
+            let chips = shares.chips.expect(title);
+            let dies = shares.each.die_cell.len() / chips.each.len();
+            for (chip, cells) in chips.each.iter().zip(shares.each.die_cell.chunks(dies)) {
+                let (most, sum) = (cells.iter().copied().fold(0.0, f64::max), cells.iter().sum::<f64>());
+                // Without interleaving, one die works at a time.
+                let least = if set == interleave { most } else { sum };
+                assert!((least..=1.0).contains(chip), "{title}: {chip}, {cells:?}");
+            }
+        }
+        let (page, shares) = report_of("die", &[]);
+        assert_eq!((shares.chips, page.contains("chip-utilization")), (None, false));
+    }
+
+    #[test]
     fn merges_are_shown_in_place_of_garbage_collection() {
         let set = ["mapping.scheme={ fast = { logs = { sequential = 1, random = 2 } } }".to_owned()];
         let mut series = series();

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use floatgate_core::config::DeviceConfig;
+use floatgate_core::config::{Concurrency, DeviceConfig};
 use floatgate_core::metrics::summary::{
     ArrayUse, BufferUse, Live, LogBlocks, MapPages, Merges, Operations, ParallelCommands, Requests, Share, Summary,
 };
@@ -609,6 +609,10 @@ fn busy(page: &mut Page, summary: &Summary) {
     };
     page.line("channels", [share("data", &channels.data), share("commands", &channels.command)].join(", "));
     page.line("dies", [share("cells", &dies.cell), share("held for transfers", &dies.register_held)].join(", "));
+    if let Some(chips) = &summary.utilization.chips {
+        let word = if summary.config.nand.concurrency == Concurrency::Chip { "packages" } else { "chips" };
+        page.line(word, share("busy", &chips.busy));
+    }
 }
 
 /// Writes the accesses to objects, if a workload is an object trace.

@@ -1,5 +1,6 @@
 //! Construction of a summary from a measurement.
 
+use super::distributions::{EACH, rounded};
 use super::*;
 use crate::config::BlockSummary;
 use crate::metrics::attribution::Bands;
@@ -232,10 +233,32 @@ impl Utilization {
         let lanes = config.units_per_die();
         let dies: Vec<_> = dies.iter().map(|time| busy(time.cell, time.register_held, lanes)).collect();
         let each = Each::new(&channels, &dies);
+        let chips = ChipShares::new(measurement, &dies);
         let [data, command, idle] = [0, 1, 2].map(|part| Share::new(channels.iter().map(|shares| shares[part])));
         let channels = ChannelShares { data, command, idle };
         let [cell, register_held, idle] = [0, 1, 2].map(|part| Share::new(dies.iter().map(|shares| shares[part])));
-        Utilization { channels, dies: DieShares { cell, register_held, idle }, each }
+        Utilization { channels, dies: DieShares { cell, register_held, idle }, chips, each }
+    }
+}
+
+impl ChipShares {
+    /// Creates the shares from those of each die, if a LUN has several. Its operations follow one another, so the times
+    /// of its dies add up, or `luns` has the sum without overlaps.
+    fn new(measurement: &Measurement, dies: &[[f64; 3]]) -> Option<ChipShares> {
+        let Measurement { config, elapsed, luns, .. } = *measurement;
+        let dies_per_lun = (config.planes_per_lun() / config.geometry.planes) as usize;
+        // Gangs have results of their own.
+        if dies_per_lun < 2 || config.channels_per_lun() > 1 {
+            return None;
+        }
+        let shares: Vec<f64> = if luns.is_empty() {
+            let occupied = |dies: &[[f64; 3]]| dies.iter().map(|[cell, held, _]| cell + held).sum::<f64>();
+            dies.chunks(dies_per_lun).map(|dies| occupied(dies).min(1.0)).collect()
+        } else {
+            luns.iter().map(|time| busy(*time, Time::ZERO, elapsed, 1)[0]).collect()
+        };
+        let each = if shares.len() > EACH { Vec::new() } else { shares.iter().copied().map(rounded).collect() };
+        Some(ChipShares { busy: Share::new(shares.into_iter()), each })
     }
 }
 

@@ -149,9 +149,8 @@ impl Each {
         if dies.len().max(channels.len()) > EACH {
             return Each::default();
         }
-        let column = |shares: &[[f64; 3]], part: usize| {
-            shares.iter().map(|shares| (shares[part] * 1e4).round() / 1e4).collect::<Vec<f64>>()
-        };
+        let column =
+            |shares: &[[f64; 3]], part: usize| shares.iter().map(|shares| rounded(shares[part])).collect::<Vec<f64>>();
         Each {
             channel_data: column(channels, 0),
             channel_command: column(channels, 1),
@@ -159,6 +158,11 @@ impl Each {
             die_register_held: column(dies, 1),
         }
     }
+}
+
+/// Returns a share with four decimals.
+pub(super) fn rounded(share: f64) -> f64 {
+    (share * 1e4).round() / 1e4
 }
 
 impl WearHistogram {

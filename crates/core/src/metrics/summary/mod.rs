@@ -323,16 +323,30 @@ pub struct Spread {
     pub max: u64,
 }
 
-/// Utilization of channels and dies. Operations that start before the measured part or end after it count in part. All
-/// values are null if it has no length.
+/// Utilization of channels, dies and chips. Operations that start before the measured part or end after it count in
+/// part. All values are null if it has no length.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Utilization {
     /// Shares of time over all channels.
     pub channels: ChannelShares,
     /// Shares of time over all dies. If planes are independent, the share of a die is the mean of its planes.
     pub dies: DieShares,
+    /// Chips of several dies that execute one command at a time, or such packages (`nand.concurrency`). Absent if the
+    /// execution unit is a die or a part of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chips: Option<ChipShares>,
     /// Shares of time of each channel and each die.
     pub each: Each,
+}
+
+/// Shares of time of chips or packages that execute one command at a time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ChipShares {
+    /// Occupied by an operation of one of the dies: see `dies`. With interleaved commands, waits for the channel do not
+    /// count.
+    pub busy: Share,
+    /// Share of each, in the order of channels, with four decimals. Empty for a device with more than 4096 chips.
+    pub each: Vec<f64>,
 }
 
 /// Shares of time of channels.
