@@ -219,7 +219,15 @@ fn precondition(summary: &Summary) -> String {
     };
     let writes = reached.drive_writes;
     let mapped = reached.mapped * 100.0;
-    format!("{}: {writes:.2} drive writes, {mapped:.1} % mapped{amplified}{steady}", state.requested)
+    let collected = if summary.config.merges_blocks() { None } else { Some(summary.gc.victims) };
+    let since = collected.filter(|_| reached.converged.is_some()).map(collected_since).unwrap_or_default();
+    format!("{}: {writes:.2} drive writes, {mapped:.1} % mapped{amplified}{steady}{since}", state.requested)
+}
+
+/// Returns how many blocks a run has collected since its steady state. The write amplification of a run that has
+/// collected few scatters (docs/model/preconditioning.md).
+fn collected_since(victims: u64) -> String {
+    format!("; {} {} collected since", grouped(victims), plural(victims, "block"))
 }
 
 /// Writes the table of requests, with a line for each operation, of each stream if `with_streams`.
@@ -783,6 +791,13 @@ mod tests {
         assert_eq!([0.0, 0.0004, 0.004, 0.5, 1.0].map(percent), ["0.0", "0.04", "0.4", "50.0", "100.0"]);
         assert_eq!([512, 4096, 1 << 30, (1 << 30) + (1 << 29)].map(size), ["512 B", "4 KiB", "1 GiB", "1.50 GiB"]);
         assert_eq!([2.5, 0.0025, 1e-6].map(seconds), ["2.500 s", "2.500 ms", "1.000 us"]);
+    }
+
+    #[test]
+    fn steady_states_say_how_many_blocks_were_collected_since() {
+        let texts = [0, 1, 1234].map(collected_since);
+        let counts = ["0 blocks", "1 block", "1,234 blocks"];
+        assert_eq!(texts, counts.map(|count| format!("; {count} collected since")));
     }
 
     #[test]
