@@ -1299,7 +1299,7 @@ def migration_cost(setting: Setting) -> Exhibit:
             "migrations per package": row["gc.migrations"] / PACKAGES,
             "erases per package": row["flash.blocks_erased"] / PACKAGES,
         }
-        # Each case without migrations is the base of those that follow.
+        # A case without migrations is the base of the following ones.
         base = shown if "no migration" in row["_case"] else base
         shown["added latency"] = shown["latency us"] / base["latency us"] - 1
         shown["added work"] = shown["busy s"] / base["busy s"] - 1
