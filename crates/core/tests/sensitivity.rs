@@ -334,6 +334,7 @@ const CASES: &[Case] = &[
     ("buffer.eviction.bplru.compensation", &["buffer.capacity=1MiB"], BOTH, &["true", "false"]),
     ("buffer.high_water", &["buffer.capacity=1MiB", "buffer.low_water=0.5"], WRITES, &["1.0", "0.6"]),
     ("buffer.low_water", &["buffer.capacity=1MiB", "buffer.high_water=0.9"], WRITES, &["0.9", "0.5"]),
+    ("buffer.credits", &["buffer.capacity=1MiB", "buffer.high_water=0.5", "buffer.low_water=0.4"], WRITES, &["-", "1ms"]),
     ("buffer.idle", &["buffer.capacity=1MiB"], PAUSES, &["1ms", "20ms"]),
     ("buffer.latency", &["buffer.capacity=1MiB"], MIX, &["0ns", "500ns"]),
     ("buffer.bandwidth", &["buffer.capacity=1MiB"], MIX, &["1GB/s", "4GB/s"]),

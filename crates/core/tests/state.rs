@@ -315,6 +315,7 @@ const SHAPELESS: &[(&str, &[&str], &str)] = &[
     ("buffer.high_water", &["buffer.capacity=64KiB"], "0.95"),
     ("buffer.low_water", &["buffer.capacity=64KiB"], "0.1"),
     ("buffer.idle", &["buffer.capacity=64KiB"], "1ms"),
+    ("buffer.credits", &["buffer.capacity=64KiB", "buffer.high_water=0.95"], "1ms"),
     ("buffer.latency", &["buffer.capacity=64KiB"], "1us"),
     ("buffer.bandwidth", &["buffer.capacity=64KiB"], "1GB/s"),
     ("buffer.power_loss_protection", &["buffer.capacity=64KiB"], "true"),

@@ -1,11 +1,15 @@
 //! Throttle of host writes (`gc.throttle`): its delay, and its part of the latency.
 
-use crate::common::{self, build, device_config, drain, submit, units};
+use crate::common::{self, Load, build, device_config, drain, submit, units};
+use floatgate_core::config;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::ftl::space::Role;
 use floatgate_core::metrics::attribution::{Breakdown, Part};
+use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::run::Outcome;
 use floatgate_core::sim::id::{Lpn, PlaneId};
-use floatgate_core::sim::request::{Completion, Operation};
+use floatgate_core::sim::request::{Completion, Operation, Request};
+use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 use floatgate_core::ssd::Ssd;
 
@@ -120,4 +124,45 @@ fn delays_that_never_apply_are_refused() {
     assert!(error.contains("gc.throttle.below = 2: 2 blocks, must be from 3 (gc.hard_threshold + 1) to 64"), "{error}");
     let error = refused("gc.throttle={ below = 5, delay = \"0s\" }");
     assert!(error.contains("to disable it, leave gc.throttle out"), "{error}");
+}
+
+/// Returns the outcome of random writes on a small part of `tlc-nvme`: 384 at a time, or one every `every`.
+fn random_writes(credits: &str, every: Option<Time>) -> Outcome {
+    let marks = ["buffer.high_water=0.5", "buffer.low_water=0.4"];
+    let overrides = [&["geometry.blocks=40", "capacity.logical=34GiB"], &marks[..], &[credits]].concat();
+    let config =
+        config::load("tlc-nvme", &overrides.iter().map(|&set| set.to_owned()).collect::<Vec<_>>()).expect("a device");
+    let mut device = build(config, Options::default());
+    precondition(&mut device, Precondition::Steady, 1, &mut |_| true).expect("a steady state");
+    let (units, per_unit) = (device.config().logical_units(), device.config().sectors_per_unit());
+    let (mut rng, mut arrival) = (Rng::new(1, "throttle"), Time::ZERO);
+    let next = move || {
+        arrival = arrival + every.unwrap_or(Time::ZERO);
+        Request::new(arrival, Operation::Write, rng.below(units) * u64::from(per_unit), per_unit)
+    };
+    let load = if every.is_some() { Load::open(20_000, next) } else { Load::closed(384, 300_000, next) };
+    load.measured_from(Time::from_us(1_000_000)).run(&mut device)
+}
+
+#[test]
+fn credits_make_all_writers_wait_alike_and_nobody_below_saturation() {
+    let spread = |credits| {
+        let latency = random_writes(credits, None).results.of(Operation::Write).latency;
+        latency.quantile_us(0.99) / latency.quantile_us(0.5)
+    };
+    let (plain, paced) = (spread("buffer.read=true"), spread("buffer.credits=3ms"));
+    assert!(paced < 1.03 && plain > 1.1, "p99 / p50: {plain} without credits, {paced} with them");
+    // A tenth of the rate at saturation.
+    let latencies = |credits| random_writes(credits, Some(Time::from_us(80))).results.of(Operation::Write).latency;
+    assert_eq!(latencies("buffer.read=true").curve(), latencies("buffer.credits=3ms").curve());
+}
+
+#[test]
+fn credits_that_never_apply_are_refused() {
+    let refused = |buffer: &str| {
+        let set = [format!("buffer={{ capacity = \"64KiB\", credits = \"1ms\", {buffer} }}")];
+        floatgate_core::config::from_toml(common::BASE, "test.toml", &set).unwrap_err().to_string()
+    };
+    assert!(refused("high_water = 1.0").contains("set it below 1"));
+    assert!(refused("high_water = 0.9, write = \"write-through\"").contains("set buffer.write to write-back"));
 }

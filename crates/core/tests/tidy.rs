@@ -123,6 +123,7 @@ const CORE: Layers = &[
     ("cache", "ftl", "what a read has brought may have moved"),
     ("cache", "dispatch::Filling", "it completes program units that are being filled"),
     ("cache", "host::requests::Part", "the units that a request touches"),
+    ("cache", "host::throttle::FillLevel", "a throttle admits writes by it"),
     ("durability", "sim", "ids, requests and random numbers"),
     ("durability", "config", "sizes of the journal and of the checkpoint"),
     ("durability", "metrics::counters", "programs have causes"),

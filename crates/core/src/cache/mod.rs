@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use crate::config::{DeviceConfig, WritePolicy};
 use crate::external::{Externals, Fault};
 use crate::ftl::temperature::TemperatureConfig;
+use crate::host::throttle::FillLevel;
 use crate::metrics::counters::BufferCounts;
 use crate::sim::id::{Lpn, RequestId, TransactionId};
 use crate::sim::list;
@@ -300,6 +301,13 @@ impl Buffer {
     /// programmed. Both numbers are 0 with power-loss protection.
     pub fn volatile_units(&self) -> (u64, u64) {
         if self.protected { (0, 0) } else { (self.volatile, self.volatile_peak) }
+    }
+
+    /// Returns how full the buffer is of units that are dirty or in flight to flash.
+    pub fn fill_level(&self) -> FillLevel {
+        let [_, used] = self.occupancy();
+        let (high, capacity) = (u64::from(self.high), self.entries.len() as u64);
+        FillLevel { used, high, capacity, written: self.counts.written_back }
     }
 
     /// Returns `true` if a power cut would lose data of the buffer, or `others`, which the buffer's protection covers.

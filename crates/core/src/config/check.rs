@@ -653,6 +653,18 @@ impl Check<'_> {
     /// Checks the delay of host writes.
     fn throttle(&mut self) {
         let device = self.device;
+        if let Some((buffer, window)) = device.active_buffer().and_then(|buffer| Some((buffer, buffer.credits?))) {
+            let mut refuse = |what: &str| self.refuse("buffer.credits", window, what);
+            if buffer.high_water >= 1.0 {
+                refuse("writes are delayed above buffer.high_water; set it below 1");
+            }
+            if buffer.write != WritePolicy::WriteBack {
+                refuse("only a buffer that writes back delays writes; set buffer.write to write-back");
+            }
+            if device.gc.throttle.is_some() {
+                refuse("gc.throttle delays writes too; remove one of them");
+            }
+        }
         let Some(throttle) = &device.gc.throttle else { return };
         let (below, blocks) = (throttle.below.of(device.geometry.blocks), device.geometry.blocks);
         let least = device.hard_threshold() + 1;

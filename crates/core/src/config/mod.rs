@@ -698,6 +698,11 @@ pub struct BufferConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Duration", extend("x-range" = limits::TIME))]
     pub idle: Option<Duration>,
+    /// Time over which the rate of write-back is measured, at which writes are admitted above `high_water`. Default: a
+    /// write is admitted when there is room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Duration", extend("x-range" = limits::TIME))]
+    pub credits: Option<Duration>,
     /// Latency of a memory access, in addition to the transfer time of its data.
     #[serde(default)]
     #[schemars(extend("x-range" = limits::TIME))]

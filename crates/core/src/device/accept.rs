@@ -333,7 +333,8 @@ impl Device {
                 }
                 self.observe(move |observers, view| observers.spent_by_request(view, id, TimePart::Buffer));
             } else if has_place(self.buffer(), self.slots_free, request, part, sectors) {
-                match self.interface.pass_throttle(id, &self.ftl, self.now) {
+                let level = || self.buffer.as_deref().map(Buffer::fill_level);
+                match self.interface.pass_throttle(id, &self.ftl, level, self.now) {
                     Passage::Free => {}
                     Passage::Delayed(time) => {
                         self.observe(move |observers, view| observers.throttled(view, id, time));

@@ -79,7 +79,8 @@ impl Timer {
             Timer::Core(firmware.cores)
         } else if config.slc_cache.is_some() {
             Timer::Core(0)
-        } else if config.gc.throttle.is_some() {
+        } else if config.gc.throttle.is_some() || config.active_buffer().is_some_and(|buffer| buffer.credits.is_some())
+        {
             Timer::Fold
         } else if config.gc.background.is_some() {
             Timer::Throttle

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::cores::{Queued, Work};
 use super::interface::HostInterface;
 use super::requests::Part;
-use super::throttle::Passage;
+use super::throttle::{FillLevel, Passage};
 use crate::ftl::Ftl;
 use crate::sim::id::RequestId;
 use crate::sim::request::{Operation, Request};
@@ -112,11 +112,18 @@ impl HostInterface {
         Some((id, has_arrived.then(|| self.part_of(id, pending.admitted))))
     }
 
-    /// Decides whether the first write, which has room, may be admitted. The throttle may delay it.
+    /// Decides whether the first write, which has room, may be admitted. The throttle may delay it. `level` is that of
+    /// the buffer.
     #[inline(always)]
-    pub fn pass_throttle(&mut self, id: RequestId, ftl: &Ftl, now: Time) -> Passage {
+    pub fn pass_throttle(
+        &mut self,
+        id: RequestId,
+        ftl: &Ftl,
+        level: impl FnOnce() -> Option<FillLevel>,
+        now: Time,
+    ) -> Passage {
         match &mut self.throttle {
-            Some(throttle) => throttle.pass(&self.requests[id], ftl, now),
+            Some(throttle) => throttle.pass(&self.requests[id], ftl, level, now),
             None => Passage::Free,
         }
     }
