@@ -4,12 +4,15 @@
 //! transfer. Queues are first come, first served, or serve reads first. Page reads take 25 us, programs 200 us. A page
 //! with its spare bytes takes 4224 x 25 ns = 105.6 us on the channel. Commands take no time.
 
-use crate::common::{self, Load, assert_close, bus_utilization, rate};
-use floatgate_core::device::Device;
+use crate::common::{
+    self, Load, assert_close, build, bus_utilization, device_config, drain, fill, rate, submit, units,
+};
+use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::results::OperationResults;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 /// Placement of requests on the chips.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -259,4 +262,37 @@ fn a_channel_saturates_at_the_lesser_of_chips_and_bus() {
             }
         }
     }
+}
+
+#[test]
+fn in_one_queue_reads_wait_for_the_admission_of_earlier_writes() {
+    const WRITE: u64 = 102_400_000 + 200_000_000;
+    const READ: u64 = 25_000_000 + 102_400_000;
+    let ends = |more: &[&str]| {
+        let base = ["geometry.channels=2", "geometry.chips=1", "controller.write_slots=1"];
+        let config = device_config(&[&base, more].concat());
+        let mut device = build(config, Options { attribution: true, ..Options::default() });
+        fill(&mut device, 8);
+        // Even units are on the first channel. The second write waits for the slot of the first.
+        for (at, operation, unit) in
+            [(0, Operation::Write, 0), (0, Operation::Write, 2), (1000, Operation::Read, 1), (2000, Operation::Read, 3)]
+        {
+            let request = units(&device, operation, unit, 1);
+            submit(&mut device, Time(at), request);
+        }
+        let mut found: Vec<(u64, u64)> =
+            drain(&mut device).iter().map(|done| (done.request.lba / 8, done.finish.0)).collect();
+        found.sort_unstable();
+        let mut breakdowns = Vec::new();
+        device.take_breakdowns(&mut breakdowns);
+        assert!(breakdowns.iter().all(|breakdown| breakdown.total() > Time::ZERO));
+        found
+    };
+    assert_eq!(ends(&[]), [(0, WRITE), (1, 1000 + READ), (2, 2 * WRITE), (3, 1000 + 2 * READ)]);
+    // The reads are looked up when the second write is admitted.
+    assert_eq!(ends(&["host.order=one-queue"]), [(0, WRITE), (1, WRITE + READ), (2, 2 * WRITE), (3, WRITE + 2 * READ)]);
+    // A firmware core receives each request for 1 us, and completes it for 1 us.
+    let slow = ends(&["host.order=one-queue", "controller.firmware.interrupt=\"1us\""]);
+    let admitted = 1_000_000 + WRITE;
+    assert_eq!(slow[1], (1, admitted + READ + 1_000_000));
 }

@@ -360,6 +360,7 @@ const CASES: &[Case] = &[
     ("host.link_bandwidth", &[], READS, &["-", "100MB/s"]),
     ("host.link_latency", &[], READS, &["-", "5us"]),
     ("host.software", &[], READS, &["-", "5us"]),
+    ("host.order", &["controller.write_slots=2"], MIX, &["separate", "one-queue"]),
 ];
 
 /// Returns the values of a case.

@@ -328,6 +328,7 @@ const SHAPELESS: &[(&str, &[&str], &str)] = &[
     ("host.link_bandwidth", &[], "1GB/s"),
     ("host.link_latency", &[], "3us"),
     ("host.software", &[], "3us"),
+    ("host.order", &[], "one-queue"),
 ];
 
 #[test]

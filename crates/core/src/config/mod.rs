@@ -774,6 +774,23 @@ impl Durability {
     }
 }
 
+/// Order of host reads and writes in front of the mapping scheme.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostOrder {
+    /// A read does not wait for writes that wait for their admission.
+    #[default]
+    Separate,
+    /// A read is looked up after all earlier writes have been admitted: to the buffer, or to write slots.
+    OneQueue,
+}
+
+impl HostOrder {
+    fn is_default(&self) -> bool {
+        *self == HostOrder::default()
+    }
+}
+
 /// Host interface: queue and link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -793,6 +810,10 @@ pub struct Host {
     /// Latency of the link in each direction.
     #[schemars(extend("x-range" = limits::TIME))]
     pub link_latency: Duration,
+    /// Order of reads and writes. Default: separate.
+    #[serde(skip_serializing_if = "HostOrder::is_default")]
+    #[schemars(extend("default" = "separate"))]
+    pub order: HostOrder,
     /// Time of the host's software for each request, by which its completion is later. Figures that were measured on a
     /// real drive include it. A live device leaves it out. Default: 0.
     #[serde(skip_serializing_if = "Duration::is_zero")]
@@ -811,6 +832,7 @@ impl Default for Host {
             sector_size: Bytes(SECTOR),
             link_bandwidth: None,
             link_latency: Duration::default(),
+            order: HostOrder::default(),
             software: Duration::default(),
         }
     }

@@ -57,7 +57,7 @@ impl Device {
     /// Starts to process a request that is in the controller and known to the firmware.
     #[inline(always)]
     pub(super) fn receive(&mut self, id: RequestId) {
-        match self.interface.receive(id) {
+        match self.interface.receive(id, self.now) {
             Received::Read(units) => {
                 self.dispatch.note_host_read(self.now);
                 // The look-up searches the buffer again. A request of one unit needs no earlier search, unless firmware
@@ -70,6 +70,7 @@ impl Device {
                 }
             }
             Received::Write(units) => self.work_on_write(id, 0..units),
+            Received::Waits => {}
             Received::Command(operation) => self.receive_command(id, operation),
         }
     }
@@ -321,6 +322,11 @@ impl Device {
 
     /// Admits the next unit of the first waiting request. Returns `false` if the unit has to wait.
     fn admit_next(&mut self) -> bool {
+        if let Some(id) = self.interface.take_read() {
+            self.observe(move |observers, view| observers.spent_by_request(view, id, TimePart::Buffer));
+            self.tasks.push(Task::Receive(id));
+            return true;
+        }
         let Some((id, part)) = self.interface.first_unadmitted() else { return false };
         if let Some(part) = part {
             let back = self.buffer().is_some_and(Buffer::writes_back);

@@ -177,6 +177,7 @@ impl Device {
             Task::Fill => self.fill_event(),
             Task::Trim(id, index) => self.trim_rest(id, index),
             Task::ReleaseUrgent => self.release_urgent(),
+            Task::Receive(id) => self.receive(id),
             Task::EndRead(id) => self.end_read(id),
             Task::Grant(channel) => dispatch::grant(self, channel),
             Task::CheckSpare(plane) => self.check_spare(plane),

@@ -7,7 +7,7 @@ use super::cores::Cores;
 use super::link::Link;
 use super::requests::{Part, Pending, Requests, Units};
 use super::throttle::Throttle;
-use crate::config::DeviceConfig;
+use crate::config::{DeviceConfig, HostOrder};
 use crate::sim::id::{Lpn, RequestId};
 use crate::sim::request::{Completion, Operation, Request, SECTOR, Status};
 use crate::sim::time::Time;
@@ -19,8 +19,10 @@ pub struct HostInterface {
     pub requests: Requests,
     /// Cores of the controller, if the device has a firmware model.
     pub cores: Option<Box<Cores>>,
-    /// Write requests that wait for write slots or for room in the buffer, oldest first.
+    /// Write requests that wait for write slots or for room in the buffer, oldest first, and reads behind them.
     pub unadmitted: VecDeque<RequestId>,
+    /// True if reads wait behind these writes (`host.order`).
+    pub(super) is_one_queue: bool,
     /// Throttle of writes, if the device has one.
     pub throttle: Option<Box<Throttle>>,
     pub(super) link: Option<Link>,
@@ -44,6 +46,7 @@ impl HostInterface {
             requests: Requests::default(),
             cores: Cores::new(config, seed).map(Box::new),
             unadmitted: VecDeque::new(),
+            is_one_queue: config.host.order == HostOrder::OneQueue,
             throttle: Throttle::new(config).map(Box::new),
             link: Link::new(config),
             queue_depth: config.host.queue_depth as usize,

@@ -29,6 +29,8 @@ pub enum Received {
     Read(u32),
     /// The admission of the units of a write whose data have arrived, with their number.
     Write(u32),
+    /// The admission of earlier writes, for which the read waits.
+    Waits,
     /// A request without data.
     Command(Operation),
 }
@@ -62,13 +64,35 @@ impl HostInterface {
         }
     }
 
-    /// Receives a request that is in the controller and known to the firmware. Returns the first step of its service.
+    /// Queues a request for admission.
+    #[inline]
+    fn queue(&mut self, id: RequestId, now: Time) {
+        self.unadmitted.push_back(id);
+        if let Some(throttle) = &mut self.throttle {
+            throttle.mark_arrival(now);
+        }
+    }
+
+    /// Removes and returns the first request in the queue, if it is a read.
     #[inline(always)]
-    pub fn receive(&mut self, id: RequestId) -> Received {
+    pub fn take_read(&mut self) -> Option<RequestId> {
+        let &id = self.unadmitted.front().filter(|_| self.is_one_queue)?;
+        (self.requests[id].request.operation == Operation::Read).then(|| self.end_admission())?;
+        Some(id)
+    }
+
+    /// Receives a request that is in the controller and known to the firmware. Returns the first step of its service.
+    /// If reads and writes have one queue, a read waits behind the writes in it, and is received again.
+    #[inline(always)]
+    pub fn receive(&mut self, id: RequestId, now: Time) -> Received {
         let has_link = self.link.is_some();
         let pending = &mut self.requests[id];
-        pending.received = true;
+        let has_waited = std::mem::replace(&mut pending.received, true);
         match pending.request.operation {
+            Operation::Read if self.is_one_queue && !has_waited && !self.unadmitted.is_empty() => {
+                self.queue(id, now);
+                Received::Waits
+            }
             Operation::Read => {
                 pending.remaining = pending.units;
                 Received::Read(pending.units)
@@ -96,10 +120,7 @@ impl HostInterface {
         let pending = &mut self.requests[id];
         pending.arrived += units;
         if pending.arrived == units {
-            self.unadmitted.push_back(id);
-            if let Some(throttle) = &mut self.throttle {
-                throttle.mark_arrival(now);
-            }
+            self.queue(id, now);
         }
     }
 

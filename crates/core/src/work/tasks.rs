@@ -54,6 +54,8 @@ pub enum Task {
     Trim(RequestId, u32),
     /// Queue the program units that a request waits for.
     ReleaseUrgent,
+    /// Receive a read that has waited for earlier writes.
+    Receive(RequestId),
     /// Complete a host read whose data are in the buffer.
     EndRead(TransactionId),
     /// Resume host operations whose map entries were loaded. The second field is a flash read that is not queued yet
