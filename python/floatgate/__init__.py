@@ -38,6 +38,7 @@ from floatgate.exceptions import (
     WorkloadError,
 )
 from floatgate.fleets import fleet, fleet_summary
+from floatgate.importing import Import, import_config
 from floatgate.living import Lifetimes, lifetime
 from floatgate.optimizing import Search, optimize
 from floatgate.profile import Profile
@@ -62,6 +63,7 @@ __all__ = [
     "Fit",
     "FloatgateError",
     "FloatgateWarning",
+    "Import",
     "InternalError",
     "JobFile",
     "Lifetimes",
@@ -93,6 +95,7 @@ __all__ = [
     "devices",
     "fleet",
     "fleet_summary",
+    "import_config",
     "lifetime",
     "load",
     "optimize",

@@ -12,6 +12,7 @@ from floatgate import _floatgate, _html, _values
 from floatgate import policies as _policies
 from floatgate._files import LARGEST_TOML, read_limited
 from floatgate.exceptions import ConfigError
+from floatgate.importing import import_config
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -128,6 +129,35 @@ class Device:
         path = os.fspath(text_or_path)
         # A name without a directory would be the name of a built-in device.
         return cls._of(path if Path(path).name != path else str(Path(os.curdir, path).absolute()), None, ())
+
+    @classmethod
+    def from_import(cls, text_or_path: str | os.PathLike[str]) -> Device:
+        r"""Read a device from a configuration of MQSim, SSDsim, DiskSim or FEMU.
+
+        :func:`import_config` also returns the device file, and the keys that it does not carry over.
+
+        Parameters
+        ----------
+        text_or_path
+            The text, or the path of a file. A :class:`str` with a newline is a text.
+
+        Returns
+        -------
+        Device
+
+        Raises
+        ------
+        ConfigError
+            The file is not such a configuration, or the device is invalid.
+
+        Examples
+        --------
+        >>> command = "qemu-system-x86_64 -device femu,femu_mode=1,nchs=2,devsz_mb=2048"
+        >>> fg.Device.from_import(command + "\n").config["geometry"]["channels"]
+        2
+        """
+        imported = import_config(text_or_path)
+        return cls._of("imported.toml", imported.text, ())
 
     def with_options(self, options: Mapping[str, Any]) -> Device:
         """Create a device with some parameters changed.

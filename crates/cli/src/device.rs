@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::Write;
+use std::path::PathBuf;
 
 use clap::Subcommand;
 use clap_complete::ArgValueCompleter;
@@ -14,6 +15,7 @@ use floatgate_core::nand::timing::Timing;
 use floatgate_core::sim::text::{escaped, escaped_lines};
 use floatgate_core::sim::time::Time;
 use floatgate_run::device::DeviceSpec;
+use floatgate_run::import;
 use floatgate_workload::quantity::readable;
 
 use crate::complete;
@@ -46,6 +48,18 @@ enum Command {
     Check {
         #[command(flatten)]
         device: Selection,
+    },
+    /// Convert a configuration of MQSim, SSDsim, DiskSim or FEMU into a device file
+    ///
+    /// Recognizes MQSim's ssdconfig.xml, SSDsim's page.parameters, .parv files of DiskSim's SSD extension, and scripts
+    /// or command lines with FEMU's device. Converts MQSim's workload.xml into a job file. Each value of the result has
+    /// the key that it comes from, and the end lists what was not carried over (docs/import.md).
+    Import {
+        /// File to convert
+        file: PathBuf,
+        /// Scenario of a workload.xml to convert, counted from 1
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        scenario: usize,
     },
     /// Print the JSON schema of device files, for completion in editors
     Schema,
@@ -88,13 +102,22 @@ impl Args {
     pub fn selection(&mut self) -> Option<&mut Selection> {
         match &mut self.command {
             Command::Show { device, .. } | Command::Check { device } => Some(device),
-            Command::List { .. } | Command::Schema => None,
+            Command::List { .. } | Command::Import { .. } | Command::Schema => None,
         }
     }
 }
 
 /// Runs the command. `makers` are the external policies that the program provides.
 pub fn run(args: Args, makers: &Externals) -> Result<(), Failure> {
+    if let Command::Import { file, scenario } = &args.command {
+        let imported = import::from_file(file, *scenario)?;
+        print(&imported.text)?;
+        // An invalid device is printed, too, so that the user can correct it.
+        if imported.simulator != import::Simulator::MqsimWorkload {
+            DeviceSpec::text(&imported.text, "imported.toml", &[]).load().map_err(Failure::mistake)?;
+        }
+        return Ok(());
+    }
     let mut page = Vec::new();
     write_page(&mut page, args, makers)?;
     print(page)
@@ -129,6 +152,7 @@ fn write_page(out: &mut impl Write, args: Args, makers: &Externals) -> anyhow::R
             writeln!(out, "{path}: {name} is a valid {kind}, digest {}", chosen.digest())?;
             writeln!(out, "simulating it takes {memory} of memory when it is full")?;
         }
+        Command::Import { .. } => {}
         Command::Schema => {
             writeln!(out, "{}", serde_json::to_string_pretty(&config::json_schema_with(&makers.offers()))?)?
         }

@@ -176,6 +176,54 @@ fn errors_about_invalid_device_files_name_the_file() {
     assert!(error.contains("it is a directory; give the path of a file in it"), "{error}");
 }
 
+/// Returns the path of an input of the importer.
+fn import_input(name: &str) -> String {
+    format!("{}/../import/tests/inputs/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn import_prints_a_device_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("imported.toml");
+    let path = path.to_str().unwrap();
+    for name in ["ssdconfig.xml", "page.parameters", "ssd.parv", "run-blackbox.sh"] {
+        let text = output(&["device", "import", &import_input(name)]);
+        assert!(text.contains("\n# Not carried over:\n# * "), "{text}");
+        std::fs::write(path, text).unwrap();
+        assert!(output(&["device", "check", path]).contains("is a valid device"));
+    }
+    let jobs = output(&["device", "import", &import_input("workload.xml"), "--scenario", "2"]);
+    assert!(jobs.contains("\nrate_iops=700,300\n"), "{jobs}");
+    let error = mistake(&["device", "import", "/dev/null"]);
+    assert!(error.contains("/dev/null: not a configuration that can be imported: expected MQSim's"), "{error}");
+    // The device file is printed even if the device is invalid.
+    let shell = folder.path().join("run.sh");
+    std::fs::write(&shell, "qemu -device femu,femu_mode=1,devsz_mb=16380\n").unwrap();
+    let invalid = run(&["device", "import", shell.to_str().unwrap()]);
+    assert_eq!(invalid.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&invalid.stdout).contains("[sources]"), "{invalid:?}");
+    assert!(String::from_utf8_lossy(&invalid.stderr).contains("imported.toml:"), "{invalid:?}");
+}
+
+#[test]
+fn files_of_other_simulators_name_the_importer() {
+    let [device, jobs] = ["ssdconfig.xml", "workload.xml"].map(import_input);
+    let error = mistake(&["run", &device, "rw=read number_ios=1"]);
+    let expected = format!("run `floatgate device import {device} > mine.toml`");
+    assert!(error.contains("ssdconfig.xml is a configuration of MQSim; to convert it into a device file"), "{error}");
+    assert!(error.contains(&expected), "{error}");
+    let error = mistake(&["run", "tiny", &jobs]);
+    assert!(error.contains("to convert it into jobs, run `floatgate device import"), "{error}");
+    // Comments of SSDsim are not in UTF-8.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("page.parameters");
+    let text = std::fs::read(import_input("page.parameters")).unwrap();
+    std::fs::write(&path, [&text[..], b"\n#\xa3\xac\n"].concat()).unwrap();
+    let error = mistake(&["device", "check", path.to_str().unwrap()]);
+    assert!(error.contains("page.parameters is a parameter file of SSDsim"), "{error}");
+    output(&["device", "import", path.to_str().unwrap()]);
+}
+
 #[test]
 fn schema_is_json() {
     let schema: serde_json::Value = serde_json::from_str(&output(&["device", "schema"])).unwrap();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use floatgate_report::explain::{self as explanations, Choice};
 use floatgate_run::failure::Failure;
 use floatgate_run::frontend::{Frontend as _, Stopped, Subject};
+use floatgate_run::import;
 use floatgate_run::span::Span;
 use floatgate_run::text;
 use floatgate_run::text::summary::Around;
@@ -16,7 +17,7 @@ use floatgate_workload::synthetic::Changes;
 use floatgate_workload::trace::Format;
 use pyo3::prelude::*;
 
-use crate::errors::enter;
+use crate::errors::{enter, exception};
 use crate::result::read;
 
 /// Fails if the options of a workload are invalid on every device. Opens no traces.
@@ -26,6 +27,26 @@ pub fn check_workload(py: Python<'_>, text: &str) -> PyResult<()> {
         let subject = if workload::is_trace(text) { Subject::Trace } else { Subject::Workload };
         workload::check(text, &Changes::default()).map_err(subject.stop())
     })
+}
+
+/// Imports a configuration of another simulator from the text of a file that is `called` so: the name of the simulator,
+/// the device file or job file, and the keys that it does not carry over, each with the consequence. Without a text,
+/// reads the file with this path.
+#[pyfunction]
+#[pyo3(signature = (text, called, scenario))]
+pub fn import_config(
+    py: Python<'_>,
+    text: Option<&str>,
+    called: &str,
+    scenario: usize,
+) -> PyResult<(&'static str, String, Vec<(String, String)>)> {
+    let imported = match text {
+        Some(text) => import::from_text(text, called, scenario),
+        None => import::from_file(Path::new(called), scenario),
+    };
+    let imported = imported.map_err(|failure| exception(py, "ConfigError", &failure.to_string()))?;
+    let lost = imported.lost.into_iter().map(|lost| (lost.key, lost.consequence)).collect();
+    Ok((imported.simulator.name(), imported.text, lost))
 }
 
 /// Fails if a precondition is invalid on every device. Opens no traces.

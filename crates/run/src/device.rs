@@ -1,11 +1,12 @@
 //! Device of a run: its specification and its configuration.
 
 use floatgate_array::config::{self as array, ArrayConfig};
-use floatgate_core::config::{self, ConfigError, DeviceConfig};
+use floatgate_core::config::{self, ConfigError, DeviceConfig, Problem};
 use floatgate_core::external::Externals;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use crate::import;
 
 /// Specification of the device of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,11 +74,20 @@ impl DeviceSpec {
                     self.load_with(base, |overrides| config::load_with(&self.makers.offers(), device.name, overrides))
                 }
                 None => {
-                    let text = config::file_text(name)?;
-                    self.load_text(&text)
+                    let loaded = config::file_text(name).and_then(|text| self.load_text(&text));
+                    loaded.map_err(|error| self.or_import(error))
                 }
             },
             DeviceSource::Text { text, .. } => self.load_text(text),
+        }
+    }
+
+    /// Replaces the error of a file that is not a device file, if it is a configuration of another simulator.
+    fn or_import(&self, error: ConfigError) -> ConfigError {
+        let is_other = matches!(error, ConfigError::Malformed(_) | ConfigError::Unreadable { .. });
+        match import::remedy(self.called()).filter(|_| is_other) {
+            Some(remedy) => ConfigError::Malformed(vec![Problem::new("", remedy)]),
+            None => error,
         }
     }
 

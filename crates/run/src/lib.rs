@@ -30,6 +30,7 @@ pub mod device;
 pub mod failure;
 pub mod files;
 pub mod frontend;
+pub mod import;
 mod iolog;
 pub mod jobs;
 pub mod lifetime;

@@ -16,6 +16,7 @@ use floatgate_workload::trace::{TableSource, Trace, TraceOptions};
 use crate::blocks;
 use crate::failure::Failure;
 use crate::frontend::{Frontend, unless_stopped};
+use crate::import;
 use crate::iolog;
 use crate::traces::{STDIN, Traces};
 
@@ -99,8 +100,9 @@ impl Workload {
                  `objects={text}` (docs/reference/objects.md)"
             )));
         }
+        let trace = Trace::open(Path::new(text), &traces.options(), device.logical_sectors());
         let trace =
-            Trace::open(Path::new(text), &traces.options(), device.logical_sectors()).map_err(Failure::mistake)?;
+            trace.map_err(|error| import::remedy(text).map_or_else(|| Failure::mistake(error), Failure::mistake))?;
         Ok(Workload::new(vec![Box::new(trace)], name, None))
     }
 
