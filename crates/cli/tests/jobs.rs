@@ -59,15 +59,15 @@ fn options_change_the_jobs_of_files() {
     let bench = Bench::with_device();
     bench.file(
         "jobs.fio",
-        "[a]\nfilename=x\nrw=randread\nsize=1m\nflow=2\nopendir=y\nexitall=0\n[b]\nfilename=x\nsize=1m\n",
+        "[a]\nfilename=x\nrw=randread\nsize=1m\natomic=1\nopendir=y\nexitall=0\n[b]\nfilename=x\nsize=1m\n",
     );
     let error = bench.error(2, &["jobs.fio"]);
-    assert!(error.contains("2 errors:") && error.contains("`flow`") && error.contains("`opendir`"), "{error}");
+    assert!(error.contains("2 errors:") && error.contains("`atomic`") && error.contains("`opendir`"), "{error}");
     let summary = bench.json(&["jobs.fio", "--ignore-unknown", "--set-job", "bs=8k", "--limit", "10"]);
     assert_eq!(summary["requests"]["read"]["count"], 20);
     assert_eq!(summary["requests"]["read"]["bytes"], 20 * 8192);
     let warnings = summary["warnings"].to_string();
-    assert!(warnings.contains("flow, opendir ignored because of --ignore-unknown"), "{warnings}");
+    assert!(warnings.contains("atomic, opendir ignored because of --ignore-unknown"), "{warnings}");
     // A text of jobs is edited instead.
     let error = bench.error(2, &["rw=randread size=1m", "--set-job", "bs=8k"]);
     assert!(error.contains("--set-job is for job files, and the workload is a job: `rw=randread size=1m`"), "{error}");

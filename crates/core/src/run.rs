@@ -2,6 +2,7 @@
 
 mod ahead;
 mod closed;
+mod control;
 mod feed;
 mod watchdog;
 
@@ -347,6 +348,8 @@ struct Runner<'a, S: ?Sized> {
     first: Sample,
     /// True if a source waits for others.
     waiting: bool,
+    /// True if completions control the ends or depths of a source.
+    controlled: bool,
     /// Time at which the measured part of the first source starts.
     measure_from: Time,
     measuring: bool,
@@ -394,6 +397,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
             feed_of.resize(names.len(), index);
             feeds.push(Feed::new(source.as_mut(), base));
         }
+        let controlled = feeds.iter().any(|feed| feed.controller.is_some());
         let now = ssd.now();
         ssd.reset_times();
         let mut first = Sample::default();
@@ -406,6 +410,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
             first,
             measure_from: Time::NEVER,
             waiting: true,
+            controlled,
             measuring: false,
             submitted: 0,
             work: 0,
@@ -472,7 +477,8 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
             if self.collect(watcher)? {
                 submission = self.next_time();
             }
-            if self.waiting {
+            if self.waiting || self.controlled {
+                self.end_others();
                 self.start_waiting()?;
                 submission = self.next_time();
             }
@@ -564,7 +570,43 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
             return Some((feed.next_time(now)?, 0));
         }
         let times = self.feeds.iter().enumerate().filter_map(|(index, feed)| Some((feed.next_time(now)?, index)));
+        if self.controlled {
+            return times.filter(|(_, index)| !self.exceeds_flow(*index)).min();
+        }
         times.min()
+    }
+
+    /// Returns `true` if a feed has issued more than its share of the requests of its flow, as in fio.
+    fn exceeds_flow(&self, index: usize) -> bool {
+        let flow = |feed: &Feed| feed.controller.as_ref().and_then(|controller| controller.control.flow);
+        let Some((id, weight)) = flow(&self.feeds[index]) else { return false };
+        let now = self.ssd.now();
+        let running = self.feeds.iter().filter(|feed| feed.begin.is_some() && feed.end(now).is_none());
+        let of_flow = running.filter_map(|feed| Some((flow(feed)?, feed.controller.as_ref()?.issued)));
+        let (issued, total) = of_flow
+            .filter(|((other, _), _)| *other == id)
+            .fold((1, 0), |(issued, total), of| (issued + of.1, total + u64::from(of.0.1)));
+        let own = self.feeds[index].controller.as_ref().map_or(0, |controller| controller.issued);
+        u128::from(own) * u128::from(total) > u128::from(weight) * u128::from(issued)
+    }
+
+    /// Ends the sources that end when another one has ended.
+    fn end_others(&mut self) {
+        let now = self.ssd.now();
+        for index in 0..self.feeds.len() {
+            let feed = &self.feeds[index];
+            let Some(controller) = &feed.controller else { continue };
+            let others = controller.control.ends.clone();
+            if others.is_empty() || feed.end(now).is_none() {
+                continue;
+            }
+            for other in others.filter(|other| *other != index) {
+                if let Some(feed) = self.feeds.get_mut(other) {
+                    feed.stop_at = feed.stop_at.min(now);
+                    feed.is_ended_by_other = true;
+                }
+            }
+        }
     }
 
     /// Returns the time at which the next request can be issued.
@@ -650,6 +692,9 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         for completion in &self.completions[first..] {
             let feed = &mut self.feeds[self.seen.feed_of[usize::from(completion.request.stream)]];
             feed.completed(completion.finish, now);
+            if feed.controller.is_some() && feed.control(completion, now)? {
+                self.measure_from = self.measure_from.min(feed.measure_from);
+            }
         }
         if self.completions.len() >= BATCH || self.wants_slices { self.settle(watcher) } else { Ok(()) }
     }
@@ -829,7 +874,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         self.counted_until = self.counted_until.max(now);
     }
 
-    fn end(self) -> Result<Outcome, RunError> {
+    fn end(mut self) -> Result<Outcome, RunError> {
         self.check_policies()?;
         let unfinished = self.submitted - self.seen.completed;
         if (unfinished > 0 || self.ssd.outstanding() > 0) && !self.ends_now {
@@ -838,6 +883,9 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
                 completed: self.seen.completed,
                 stall: self.ssd.explain_stall(),
             });
+        }
+        if !self.stopped {
+            self.feeds.iter_mut().try_for_each(Feed::end_control)?;
         }
         let last = self.last.unwrap_or_default();
         let elapsed = last.at.since(self.measure_from);

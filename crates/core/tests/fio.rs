@@ -1,7 +1,7 @@
 //! Jobs in fio syntax on a device: addresses and times of requests, compared with the documentation of fio and with
 //! fio.
 
-use crate::common::device;
+use crate::common::{self, device};
 use floatgate_core::device::Device;
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::run::{Outcome, Progress, Watcher, run};
@@ -299,4 +299,104 @@ fn summaries_have_a_stream_for_each_clone() {
     let names: Vec<&str> = outcome.results.streams.iter().map(|stream| stream.name.as_str()).collect();
     assert_eq!(names, ["a.0", "a.1", "a.2"]);
     assert!(outcome.measured < Time(1));
+}
+
+/// Returns a device whose reads of written data take 100 us and more, and use one chip at a time.
+fn slow() -> Device {
+    let mut device = device(&["nand.read=100us", "geometry.channels=1", "geometry.chips=1", "geometry.planes=1"]);
+    common::fill(&mut device, 64);
+    device
+}
+
+/// Runs jobs, and returns their requests and warnings.
+fn warned(device: &mut Device, text: &str) -> (Vec<u64>, Vec<String>) {
+    let jobs = synthetic::parse(text, device.config().logical_bytes(), 1).unwrap_or_else(|error| panic!("{error}"));
+    let mut sources: Vec<Box<dyn Source>> = jobs.into_iter().map(|job| job.source).collect();
+    let mut seen = Seen::default();
+    run(device, &mut sources, &mut seen).expect("the jobs run");
+    let mut counts = vec![0; sources.len()];
+    seen.0.iter().for_each(|request| counts[usize::from(request.0)] += 1);
+    (counts, sources.iter().flat_map(|source| source.warnings()).filter(|text| text.contains("job")).collect())
+}
+
+#[test]
+fn exitall_ends_the_jobs_of_the_group() {
+    let jobs = |exit: &str| {
+        let read = "rw=randread bs=4k size=64k io_size=1g norandommap=1";
+        format!(
+            "{read} number_ios=10 {exit} ; {read} number_ios=400 ; {read} number_ios=30 new_group=1 ; \
+             {read} number_ios=20 stonewall=1"
+        )
+    };
+    let counts = |exit: &str| warned(&mut slow(), &jobs(exit)).0;
+    assert_eq!(counts(""), [10, 400, 30, 20]);
+    let group = counts("exitall=1");
+    // The second job ends with the first one. The third is in another group, and the fourth waits for it.
+    assert!((9..=12).contains(&group[1]) && group[2..] == [30, 20], "{group:?}");
+    let batch = counts("exitall=1 exit_what=stonewall");
+    assert!(batch[..3].iter().all(|count| (9..=12).contains(count)) && batch[3] == 20, "{batch:?}");
+    let all = counts("exitall=1 exit_what=all");
+    assert!(all[..3].iter().all(|count| (9..=12).contains(count)) && all[3] == 0, "{all:?}");
+}
+
+#[test]
+fn jobs_of_a_flow_share_requests_by_weight() {
+    let read = "rw=randread bs=4k size=64k norandommap=1 iodepth=4 runtime=50ms time_based=1";
+    let (counts, _) = warned(&mut slow(), &format!("{read} flow=3 ; {read} flow=1 ; {read} flow=1 flow_id=1"));
+    let ratio = counts[0] as f64 / counts[1] as f64;
+    assert!(counts[1] > 30 && (ratio - 3.0).abs() < 0.2, "{counts:?}");
+    // After the end of the other job, a job of a flow is alone in it.
+    let (counts, _) = warned(&mut slow(), &format!("{read} flow=3 number_ios=30 ; {read} flow=1 number_ios=200"));
+    assert_eq!(counts, [30, 200]);
+}
+
+#[test]
+fn a_steady_job_ends() {
+    let job = "rw=randread bs=4k size=64k norandommap=1 time_based=1 runtime=2s ss_dur=40ms ss_interval=10ms";
+    let (counts, warnings) = warned(&mut slow(), &format!("{job} ss=iops:5% ss_ramp=20ms"));
+    // A ramp of 20 ms and four intervals of 10 ms. A read takes 100 us, and some for the bus.
+    assert!((200..600).contains(&counts[0]), "{counts:?}");
+    assert!(warnings[0].starts_with("job1: the steady state (iops) was reached after 0.040 s at "), "{warnings:?}");
+    let (counts, warnings) = warned(&mut slow(), &format!("{job} ss=iops:0"));
+    assert!(counts[0] > 9000, "{counts:?}");
+    assert!(warnings[0].starts_with("job1: the steady state was not reached (the last criterion is "), "{warnings:?}");
+}
+
+#[test]
+fn a_latency_target_finds_a_depth() {
+    let job = "rw=randread bs=4k size=64k norandommap=1 iodepth=64 time_based=1 runtime=2s latency_window=10ms";
+    // One chip serves one read of about 200 us at a time, so that the latency is in proportion to the depth.
+    let (counts, warnings) = warned(&mut slow(), &format!("{job} latency_target=1000"));
+    let depth: u64 = warnings[0].rsplit(' ').next().and_then(|word| word.parse().ok()).expect("a depth");
+    assert!(warnings[0].starts_with("job1: latency_target is met up to a depth of "), "{warnings:?}");
+    let (fixed, _) = warned(
+        &mut slow(),
+        &format!(
+            "rw=randread bs=4k size=64k norandommap=1 iodepth={depth} \
+        time_based=1 runtime=10ms"
+        ),
+    );
+    // The results are those of the last window.
+    assert!(depth > 1 && counts[0].abs_diff(fixed[0]) <= depth + 2, "{counts:?} {fixed:?}");
+    let one = synthetic::parse(&format!("{job} latency_target=1"), 1 << 20, 1).expect("a job");
+    let mut sources: Vec<Box<dyn Source>> = one.into_iter().map(|job| job.source).collect();
+    let error = run(&mut slow(), &mut sources, &mut Seen::default()).expect_err("no depth meets it").to_string();
+    assert!(error.contains("job1: `latency_target` is not met with one outstanding request"), "{error}");
+}
+
+#[test]
+fn a_low_mark_lets_the_queue_drain() {
+    let outstanding = |keys: &str| {
+        let requests =
+            line(&mut slow(), &format!("rw=randread bs=4k size=64k norandommap=1 iodepth=8 number_ios=200 {keys}")).0;
+        // Outstanding requests just before each arrival after the first eight.
+        let at = |arrival: u64| requests.iter().filter(|other| other.4 < arrival && other.5 > arrival).count();
+        let mut levels: Vec<usize> = requests.iter().map(|request| at(request.4)).collect();
+        levels.sort_unstable();
+        levels.dedup();
+        levels
+    };
+    assert!(outstanding("").contains(&7));
+    assert_eq!(outstanding("iodepth_low=2").iter().max(), Some(&2));
+    assert_eq!(outstanding("iodepth_batch_complete_min=8").iter().max(), Some(&0));
 }

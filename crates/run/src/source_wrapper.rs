@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use floatgate_core::sim::request::Request;
-use floatgate_core::sim::source::{ObjectCounts, Pace, Source, SourceError};
+use floatgate_core::sim::source::{Control, ObjectCounts, Pace, Source, SourceError};
 use floatgate_core::sim::time::Time;
 
 /// Effect of a wrapped source on the requests.
@@ -85,6 +85,12 @@ impl<W: Wrapper> Source for Wrapped<W> {
     }
     fn measure_from(&self) -> Time {
         self.inner.measure_from()
+    }
+    fn control(&self) -> Control {
+        self.inner.control()
+    }
+    fn controlled(&mut self, outcome: String) {
+        self.inner.controlled(outcome);
     }
     fn streams(&self) -> Vec<String> {
         self.inner.streams()

@@ -34,6 +34,56 @@ pub enum Pace {
     },
 }
 
+/// Ends and depths of a source that depend on completions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Control {
+    /// Positions of the sources that end when this one ends (fio's `exitall`).
+    pub ends: Range<usize>,
+    /// Condition under which the source ends (fio's `steadystate`).
+    pub steady: Option<SteadyState>,
+    /// Search for the depth with a given latency (fio's `latency_target`).
+    pub search: Option<DepthSearch>,
+    /// Number of outstanding requests down to which no request is issued after the depth was reached (fio's
+    /// `iodepth_low` and `iodepth_batch_complete_min`).
+    pub refill_at: Option<u32>,
+    /// Group of sources that issue requests in proportion to their weights, and the weight (fio's `flow`).
+    pub flow: Option<(u32, u32)>,
+}
+
+/// Steady state of a source: a criterion of the rates in the latest intervals is below a limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SteadyState {
+    /// True for bytes per second, false for requests per second.
+    pub of_bytes: bool,
+    /// True for the slope of a line through the rates, false for their largest deviation from the mean.
+    pub is_slope: bool,
+    /// True if the criterion is a percentage of the mean.
+    pub is_percent: bool,
+    /// Limit of the criterion.
+    pub limit: f64,
+    /// Length of an interval.
+    pub interval: Time,
+    /// Number of intervals.
+    pub intervals: u32,
+    /// Time before the first interval.
+    pub ramp: Time,
+}
+
+/// Search for the largest depth with a given latency.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DepthSearch {
+    /// Maximum latency.
+    pub target: Time,
+    /// Time for which each depth is tried.
+    pub window: Time,
+    /// Percentage of the requests that have to meet the target.
+    pub percentile: f64,
+    /// Largest depth.
+    pub depth: u32,
+    /// True if the search continues until the source ends.
+    pub continues: bool,
+}
+
 /// A stream of requests, which are read on demand.
 ///
 /// A source reads no further ahead than necessary, so that a trace of 100 GB needs no more memory than one of 1 MB.
@@ -91,6 +141,14 @@ pub trait Source {
     fn measure_from(&self) -> Time {
         Time::ZERO
     }
+
+    /// Returns the ends and depths that depend on completions.
+    fn control(&self) -> Control {
+        Control::default()
+    }
+
+    /// Notifies the source of the outcome of its [`Source::control`], which becomes one of its warnings.
+    fn controlled(&mut self, _outcome: String) {}
 
     /// Returns the names of the streams, indexed by the `stream` of the requests.
     fn streams(&self) -> Vec<String> {

@@ -133,13 +133,13 @@ fn errors_name_file_line_section_and_key() {
 fn all_errors_of_a_file_are_reported() {
     let cases = [
         (
-            "[a]\nflow=2\n",
-            "dir/jobs.fio:2: [a] `flow` of fio is not supported: give each job a rate of its own with rate_iops",
+            "[a]\natomic=1\n",
+            "dir/jobs.fio:2: [a] `atomic` of fio is not supported: writes are not split by their atomicity; leave it out",
         ),
         (
-            "[a]\nflow=2\nbs=1000\n[global]\nopendir=x\n",
-            "3 errors:\n  dir/jobs.fio:2: [a] `flow` of fio is not supported: give each job a rate of its own with \
-             rate_iops\n  dir/jobs.fio:3: [a] `bs=1000`: must be a multiple of 512 bytes, is 1000\n  \
+            "[a]\natomic=1\nbs=1000\n[global]\nopendir=x\n",
+            "3 errors:\n  dir/jobs.fio:2: [a] `atomic` of fio is not supported: writes are not split by their \
+             atomicity; leave it out\n  dir/jobs.fio:3: [a] `bs=1000`: must be a multiple of 512 bytes, is 1000\n  \
              dir/jobs.fio:5: [global] `opendir` of fio is not supported: name what is read with filename",
         ),
         (
@@ -252,11 +252,15 @@ fn every_option_of_fio_is_parsed() {
         assert_eq!(why, format!("dir/jobs.fio:3: [a] `{name}` of fio is not supported: {}", columns[3]));
     }
     // Without the options that are unknown or refused, the job runs, with a warning.
-    let mut files = |_: &Path| Ok("[a]\nfilename=x\nflow=2\nno_key=3\nbs=4k\n".to_owned());
+    let mut files = |_: &Path| Ok("[a]\nfilename=x\natomic=1\nno_key=3\nbs=4k\n".to_owned());
     let changes = Changes { ignore_unknown: true, limit: Some(3), set: vec![("bs".to_owned(), "8k".to_owned())] };
     let planned = synthetic::plan_file(Path::new("x.fio"), &mut files, &changes, MIB, 1).unwrap();
     let mut job = made(planned).remove(0);
-    assert!(job.warnings()[0].starts_with("flow, no_key ignored because of --ignore-unknown"), "{:?}", job.warnings());
+    assert!(
+        job.warnings()[0].starts_with("atomic, no_key ignored because of --ignore-unknown"),
+        "{:?}",
+        job.warnings()
+    );
     let sizes: Vec<u32> = std::iter::from_fn(|| job.next_request().unwrap()).map(|request| request.sectors).collect();
     assert_eq!(sizes, [16; 3]);
 }

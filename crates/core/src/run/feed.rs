@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::ahead::Ahead;
-use crate::sim::request::{Operation, Request};
+use super::control::{Controller, Verdict};
+use crate::sim::request::{Completion, Operation, Request};
 use crate::sim::source::{Pace, Source, SourceError};
 use crate::sim::time::Time;
 use crate::ssd::Ssd;
@@ -28,6 +29,10 @@ pub(super) struct Feed<'a> {
     shift: Time,
     pub(super) stop_at: Time,
     pub(super) measure_from: Time,
+    /// Control by completions, if the source needs it.
+    pub(super) controller: Option<Box<Controller>>,
+    /// True if the end of another source ends this one.
+    pub(super) is_ended_by_other: bool,
     /// Time of the last completion.
     last_finish: Time,
     /// Number of issued requests.
@@ -71,6 +76,8 @@ impl<'a> Feed<'a> {
     pub(super) fn new(source: &'a mut dyn Source, stream_base: u16) -> Feed<'a> {
         Feed {
             pace: source.pace(),
+            controller: Controller::new(source.control()),
+            is_ended_by_other: false,
             source,
             stream_base,
             ahead: Ahead::new(),
@@ -98,6 +105,15 @@ impl<'a> Feed<'a> {
         self.shift = after(shift, delay)?;
         self.stop_at = self.source.stop_at().map_or(Ok(Time::NEVER), |stop| after(begin, stop))?;
         self.measure_from = after(begin, self.source.measure_from())?;
+        if self.is_ended_by_other {
+            self.stop_at = begin;
+        }
+        if let Some(controller) = &mut self.controller {
+            controller.start(begin);
+            if controller.measures_later() {
+                self.measure_from = Time::NEVER;
+            }
+        }
         let shift = self.shift;
         self.ahead.change(|request| {
             request.arrival = after(request.arrival, shift)?;
@@ -152,9 +168,14 @@ impl<'a> Feed<'a> {
     /// other sources, and while a completion has not reached the host.
     pub(super) fn closed_depth(&self) -> Option<u32> {
         match self.pace {
-            Pace::Depth { depth, think: Time::ZERO } if self.free_at.is_empty() && self.begin.is_some() => Some(depth),
+            Pace::Depth { depth, think: Time::ZERO } if self.can_be_closed() => Some(depth),
             _ => None,
         }
+    }
+
+    /// Returns `true` if a completion is followed by a request at once.
+    fn can_be_closed(&self) -> bool {
+        self.free_at.is_empty() && self.begin.is_some() && self.controller.is_none()
     }
 
     /// Returns the earliest time of the next request of a closed loop without think time. [`Time::NEVER`] if it waits
@@ -196,6 +217,8 @@ impl<'a> Feed<'a> {
             Pace::Timed { depth } => depth.unwrap_or(u32::MAX),
             Pace::Depth { depth, .. } | Pace::Batch { depth, .. } => depth,
         };
+        let limit = |controller: &Controller| controller.depth(depth);
+        let depth = self.controller.as_deref().map_or(depth, limit);
         if self.outstanding >= depth {
             return None;
         }
@@ -264,7 +287,53 @@ impl<'a> Feed<'a> {
                 request.arrival = now;
             }
         }
+        if self.controller.is_some() {
+            self.note_issue();
+        }
         Some(request)
+    }
+
+    /// Notes an issued request in the control of the source.
+    #[cold]
+    fn note_issue(&mut self) {
+        let depth = match self.pace {
+            Pace::Timed { depth } => depth.unwrap_or(u32::MAX),
+            Pace::Depth { depth, .. } | Pace::Batch { depth, .. } => depth,
+        };
+        if let Some(controller) = &mut self.controller {
+            controller.issued(depth, self.outstanding);
+        }
+    }
+
+    /// Reports the outcome of the control to the source, if the source ended for another reason. Fails if this reason
+    /// leaves no results.
+    pub(super) fn end_control(&mut self) -> Result<(), SourceError> {
+        let Some(controller) = &self.controller else { return Ok(()) };
+        let Some(outcome) = controller.unfinished() else { return Ok(()) };
+        if controller.measures_later() && self.measure_from == Time::NEVER && self.issued > 0 {
+            return Err(SourceError(format!("{}: {outcome}", self.source.streams().join(", "))));
+        }
+        self.source.controlled(outcome);
+        Ok(())
+    }
+
+    /// Applies the control of the source to a completion. Returns `true` if the measured part starts.
+    #[cold]
+    pub(super) fn control(&mut self, completion: &Completion, now: Time) -> Result<bool, SourceError> {
+        let Some(controller) = &mut self.controller else { return Ok(false) };
+        match controller.completed(completion, self.outstanding, now) {
+            Verdict::Continue => {}
+            Verdict::Measure => {
+                self.measure_from = now;
+                return Ok(true);
+            }
+            Verdict::End(outcome) => {
+                self.stop_at = self.stop_at.min(now);
+                self.source.controlled(outcome);
+            }
+            Verdict::Fail(why) => return Err(SourceError(format!("{}: {why}", self.source.streams().join(", ")))),
+        }
+        Ok(false)
     }
 
     /// Returns the backlog if arrivals outran completions: if more requests had not completed when the source ended

@@ -55,7 +55,6 @@ const ZBD: &str = "zoned devices are not simulated by jobs; use zonemode=strided
 const FDP: &str = "give the writes a placement hint with write_hint";
 const MERGE: &str = "merge the traces before, or give each a job of its own with read_iolog";
 const PRIORITY: &str = "the device serves requests of all priorities alike; leave it out";
-const ONE_BY_ONE: &str = "a completion is followed by the next request; leave it out";
 const REPLAY: &str = "prepare the trace, or use `--fit` with the trace as the workload";
 const FLUSH: &str = "use fsync, or end_fsync for a flush at the end";
 const TRIM: &str = "use rw=randtrim, or rw=trimwrite";
@@ -70,10 +69,7 @@ pub const OTHERS: &[Other] = &[
     refused("opendir", "name what is read with filename"),
     none("iodepth_batch", "1"),
     none("iodepth_batch_submit", "1"),
-    off("iodepth_batch_complete_min", "1", &["0"], ONE_BY_ONE),
-    off("iodepth_batch_complete", "1", &["0"], ONE_BY_ONE),
     none("iodepth_batch_complete_max", "1"),
-    off("iodepth_low", "", &["0"], ONE_BY_ONE),
     none("serialize_overlap", "0"),
     none("fill_device", "0"),
     none("fill_fs", "0"),
@@ -168,10 +164,6 @@ pub const OTHERS: &[Other] = &[
     none("ratecycle", "1000"),
     off("rate_ignore_thinktime", "0", &[], "a rate has no think times; leave it out"),
     none("max_latency", "0"),
-    off("latency_target", "0", &[], "run the job with several values of iodepth"),
-    none("latency_window", "0"),
-    none("latency_percentile", "100"),
-    none("latency_run", "0"),
     none("invalidate", "1"),
     none("create_serialize", "1"),
     none("create_fsync", "1"),
@@ -190,10 +182,7 @@ pub const OTHERS: &[Other] = &[
     off("end_syncfs", "0", &[], FLUSH),
     none("unlink", "0"),
     none("unlink_each_loop", "0"),
-    off("exitall", "0", &[], "end each job with runtime, size or number_ios"),
-    none("exit_what", "group"),
     none("exitall_on_error", "0"),
-    none("new_group", "0"),
     none("thread", "0"),
     none("threads", "0"),
     none("per_job_logs", "1"),
@@ -257,18 +246,8 @@ pub const OTHERS: &[Other] = &[
     none("gid", ""),
     none("unit_base", "0"),
     none("hugepage-size", ""),
-    off("flow", "0", &[], "give each job a rate of its own with rate_iops"),
-    none("flow_id", "0"),
     none("flow_watermark", "1024"),
     none("flow_sleep", "0"),
-    refused("steadystate", "precondition the device with --precondition steady"),
-    refused("ss", "precondition the device with --precondition steady"),
-    none("steadystate_duration", "0"),
-    none("ss_dur", "0"),
-    none("steadystate_ramp_time", "0"),
-    none("ss_ramp", "0"),
-    none("steadystate_check_interval", "1"),
-    none("ss_interval", "1"),
     // Engines of Linux.
     none("userspace_reap", "0"),
     none("libaio_vectored", "0"),

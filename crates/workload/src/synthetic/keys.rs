@@ -192,6 +192,17 @@ keys! {
         key ["ramp_time"] "`0`"
             "Exclude requests that complete within this time after the job's start from the results; it precedes \
              `runtime`. Seconds." "" into!(ramp_time, |value, _| time(value, SECOND, 0));
+        key ["steadystate", "ss"] ""
+            "End the job when its rate is steady: `iops` or `bw` when no interval deviates more from the mean than the \
+             limit, `iops_slope` or `bw_slope` when a line through the rates has a smaller slope for each interval; \
+             `iops_slope:0.3%` is relative to the mean." "Also `lat`; jobs with `group_reporting` are judged together."
+            into!(steadystate, steady);
+        key ["steadystate_duration", "ss_dur"] "" "Time over which the rate is judged; seconds." ""
+            unless_zero!(ss_dur, |value, _| time(value, SECOND, 1));
+        key ["steadystate_ramp_time", "ss_ramp"] "`0`" "Time before the rate is judged; seconds." ""
+            unless_zero!(ss_ramp, |value, _| time(value, SECOND, 1));
+        key ["steadystate_check_interval", "ss_interval"] "`1`" "Length of the intervals; seconds." ""
+            unless_zero!(ss_interval, |value, _| time(value, SECOND, 1));
     }
     HowFast {
         key ["iodepth"] "`1`; no limit with `rate`, `rate_iops` or `read_iolog`"
@@ -223,6 +234,26 @@ keys! {
         key ["rate_process"] "`linear`"
             "`linear`: the first request at 0, with `rate_iops` equal gaps. `poisson`: exponential gaps; with `rate`, \
              of `rate` divided by the smallest size." "" into!(rate_process, process);
+        key ["iodepth_batch_complete_min", "iodepth_batch_complete"] "`1`"
+            "After `iodepth` requests are outstanding, wait for this number of completions before the next request."
+            "Latencies include the wait for the other completions."
+            unless_zero!(batch_complete, count_32);
+        key ["iodepth_low"] "`iodepth`"
+            "After `iodepth` requests are outstanding, wait until at most this number is." ""
+            unless_zero!(iodepth_low, count_32);
+        key ["latency_target"] "`0`"
+            "Search for the largest depth up to `iodepth` at which requests complete within this time; microseconds \
+             (see below)." ""
+            unless_zero!(latency_target, |value, _| time(value, MICROSECOND, 1));
+        key ["latency_window"] "" "Time for which each depth is tried; microseconds." ""
+            unless_zero!(latency_window, |value, _| time(value, MICROSECOND, 1));
+        key ["latency_percentile"] "`100`" "Percentage of the requests that must complete within `latency_target`." ""
+            into!(latency_percentile, percentile);
+        flag ["latency_run"] "off" "Continue with the search until the job ends otherwise." "" switch!(latency_run);
+        key ["flow"] "`0`"
+            "Jobs with the same `flow_id` issue requests in proportion to these weights; 0 for none."
+            "Jobs that wait may also sleep (`flow_sleep`)." unless_zero!(flow, count_32);
+        key ["flow_id"] "`0`" "Number of the flow." "" into!(flow_id, period);
     }
     Flushes {
         key ["fsync"] "`0`" "Flush after this number of writes; 0 for never." "" into!(fsync, period);
@@ -271,6 +302,13 @@ keys! {
             "Time from the start of the run, or the end of the jobs waited for, to the start of the job; seconds."
             "Always counts from the start of the run; also a range."
             into!(startdelay, |value, _| time(value, SECOND, 0));
+        flag ["exitall"] "off" "When a job ends, the other jobs of its group end, too. Holds for all jobs." ""
+            switch!(exitall);
+        key ["exit_what"] "`group`"
+            "Jobs that `exitall` ends: those of the `group`, from a `stonewall` or `new_group` to the next; those from a \
+             `stonewall` to the next; or `all`." "" into!(exit_what, exit_what);
+        flag ["new_group"] "off" "Start a group of `exitall` with this job." "Also a group of the report."
+            switch!(new_group);
     }
     Logs {
         key ["write_iolog"] ""

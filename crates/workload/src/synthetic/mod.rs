@@ -14,6 +14,7 @@ mod areas;
 mod arrival;
 mod base;
 mod catalog;
+mod control;
 mod describe;
 mod directions;
 mod draw;

@@ -162,6 +162,30 @@ pub enum ZoneMode {
     Strided,
 }
 
+/// Value of fio's `steadystate`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Steady {
+    /// True for bytes, false for requests per second.
+    pub of_bytes: bool,
+    /// True for the slope, false for the largest deviation from the mean.
+    pub is_slope: bool,
+    /// True if the limit is a percentage of the mean.
+    pub is_percent: bool,
+    /// Limit.
+    pub limit: f64,
+}
+
+/// Jobs that the end of another job ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitWhat {
+    /// The jobs of its group, from a `stonewall` or `new_group` to the next.
+    Group,
+    /// The jobs from a `stonewall` to the next.
+    Stonewall,
+    /// All.
+    All,
+}
+
 /// A value for each direction: reads, writes, trims.
 pub type ByDirection<T> = [Option<T>; 3];
 
@@ -297,6 +321,36 @@ pub struct Options {
     pub replay_no_stall: bool,
     /// True to treat all devices of the trace as one.
     pub replay_redirect: bool,
+    /// Rate, criterion and limit of a steady state.
+    pub steadystate: Option<Steady>,
+    /// Time over which a steady state is judged, in picoseconds.
+    pub ss_dur: Option<u64>,
+    /// Time before a steady state is judged, in picoseconds.
+    pub ss_ramp: Option<u64>,
+    /// Length of the intervals of a steady state, in picoseconds.
+    pub ss_interval: Option<u64>,
+    /// Maximum latency of a search for a depth, in picoseconds.
+    pub latency_target: Option<u64>,
+    /// Time for which a depth is tried, in picoseconds.
+    pub latency_window: Option<u64>,
+    /// Percentage of the requests that have to meet the target.
+    pub latency_percentile: Option<f64>,
+    /// True if the search for a depth continues until the job ends.
+    pub latency_run: bool,
+    /// Number of completions that are waited for when the depth is reached.
+    pub batch_complete: Option<u32>,
+    /// Number of outstanding requests down to which completions are waited for when the depth is reached.
+    pub iodepth_low: Option<u32>,
+    /// Weight of the job in its flow. 0 for none.
+    pub flow: Option<u32>,
+    /// Number of the flow.
+    pub flow_id: Option<u32>,
+    /// True if the end of a job ends others.
+    pub exitall: bool,
+    /// Jobs that the end of a job ends.
+    pub exit_what: Option<ExitWhat>,
+    /// True if the job starts a group, like `stonewall`, without waiting.
+    pub new_group: bool,
     /// Base of suffixes.
     pub kb_base: Option<Base>,
     /// Given keys, by their first names.

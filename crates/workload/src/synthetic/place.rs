@@ -16,6 +16,8 @@ pub struct Place {
     pub areas: Vec<Area>,
     /// Positions of the jobs that must end before this one starts.
     pub waits_for: Range<usize>,
+    /// Positions of the jobs that end when this one ends.
+    pub ends: Range<usize>,
     /// Delay after these jobs have ended.
     pub start_delay: Time,
     /// Log to which issued requests are written.
@@ -27,10 +29,12 @@ pub struct Place {
 }
 
 impl Place {
-    /// Adjusts `waits_for` after `others` sources of another workload were inserted before the jobs.
+    /// Adjusts `waits_for` and `ends` after `others` sources of another workload were inserted before the jobs.
     pub fn shift_positions(&mut self, others: usize) {
-        if !self.waits_for.is_empty() {
-            self.waits_for = self.waits_for.start + others..self.waits_for.end + others;
+        for range in [&mut self.waits_for, &mut self.ends] {
+            if range.start < range.end {
+                *range = range.start + others..range.end + others;
+            }
         }
     }
 }

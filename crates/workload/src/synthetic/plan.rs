@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::areas::Areas;
-use super::options::Options;
+use super::options::{ExitWhat, Options};
 use super::place::Place;
 use super::replay::Recipe;
 use super::section::{Log, MAX_JOBS, Section, all_errors, too_many};
@@ -27,6 +27,13 @@ impl Planned {
         match self {
             Planned::Made(job) => job.place.write_iolog.as_ref(),
             Planned::Replayed(recipe) => recipe.place.write_iolog.as_ref(),
+        }
+    }
+
+    fn place_mut(&mut self) -> &mut Place {
+        match self {
+            Planned::Made(job) => &mut job.place,
+            Planned::Replayed(recipe) => &mut recipe.place,
         }
     }
 
@@ -57,6 +64,7 @@ pub fn plan(mut sections: Vec<Section>, device_bytes: u64, seed: u64) -> Result<
     // Jobs by name, for `wait_for`.
     let mut ranges: BTreeMap<String, Vec<Range<usize>>> = BTreeMap::new();
     let mut group = 0;
+    let mut exits = Exits::default();
     let mut notes = notes(&sections);
     let mut errors = Vec::new();
     for section in sections {
@@ -83,7 +91,8 @@ pub fn plan(mut sections: Vec<Section>, device_bytes: u64, seed: u64) -> Result<
             let areas = areas.of(&section, clone);
             let start_delay = Time(options.startdelay.unwrap_or(0));
             let (waits_for, follows_fio) = (waits_for.clone(), section.follows_fio());
-            let place = Place { name, clone, areas, waits_for, start_delay, write_iolog, follows_fio, warnings };
+            let ends = 0..0;
+            let place = Place { name, clone, areas, waits_for, ends, start_delay, write_iolog, follows_fio, warnings };
             let job = match &options.read_iolog {
                 None => Synthetic::new(options, place, seed).map(|job| Planned::Made(Box::new(job))),
                 Some(path) => {
@@ -99,9 +108,54 @@ pub fn plan(mut sections: Vec<Section>, device_bytes: u64, seed: u64) -> Result<
                 }
             }
         }
+        exits.add(options, first, planned.len() - first);
         ranges.entry(name).or_default().push(first..planned.len());
     }
+    exits.set(&mut planned);
     if errors.is_empty() { Ok(planned) } else { Err(all_errors(errors)) }
+}
+
+/// Groups of jobs for `exitall`.
+#[derive(Default)]
+struct Exits {
+    /// True if a job has `exitall`, which holds for all jobs, as in fio.
+    any: bool,
+    /// Positions of the first jobs of the groups, and of the parts between stonewalls.
+    starts: [Vec<usize>; 2],
+    /// Jobs to end, and the number of jobs that each one holds for.
+    what: Vec<(ExitWhat, usize)>,
+}
+
+impl Exits {
+    /// Adds the jobs of a section, which begin at position `first`.
+    fn add(&mut self, options: &Options, first: usize, count: usize) {
+        self.any |= options.exitall;
+        for (starts, is_start) in
+            self.starts.iter_mut().zip([options.stonewall || options.new_group, options.stonewall])
+        {
+            if is_start {
+                starts.push(first);
+            }
+        }
+        self.what.push((options.exit_what.unwrap_or(ExitWhat::Group), count));
+    }
+
+    /// Sets the jobs that each job ends.
+    fn set(&self, planned: &mut [Planned]) {
+        let all = planned.len();
+        let what = self.what.iter().flat_map(|(what, count)| std::iter::repeat_n(*what, *count));
+        for (index, (job, what)) in planned.iter_mut().zip(what).enumerate().filter(|_| self.any) {
+            let within = |starts: &[usize]| {
+                let from = starts.iter().rev().find(|start| **start <= index).copied().unwrap_or(0);
+                from..starts.iter().find(|start| **start > index).copied().unwrap_or(all)
+            };
+            job.place_mut().ends = match what {
+                ExitWhat::All => 0..all,
+                ExitWhat::Group => within(&self.starts[0]),
+                ExitWhat::Stonewall => within(&self.starts[1]),
+            };
+        }
+    }
 }
 
 /// Returns a name that no other job has, and adds it to the names. As in fio, several jobs may have one name.

@@ -10,7 +10,7 @@ use super::options::Options;
 use super::place::Place;
 use crate::file::Stop;
 use crate::sim::request::Request;
-use crate::sim::source::{Pace, Source, SourceError};
+use crate::sim::source::{Control, Pace, Source, SourceError};
 use crate::sim::time::Time;
 use crate::trace::{Devices, Replay, Trace, TraceOptions};
 
@@ -49,6 +49,9 @@ const KEYS: &[&str] = &[
     "replay_time_scale",
     "replay_no_stall",
     "replay_redirect",
+    "exitall",
+    "exit_what",
+    "new_group",
     "kb_base",
 ];
 
@@ -147,6 +150,10 @@ impl Source for Replayed {
 
     fn start_delay(&self) -> Time {
         self.recipe.place.start_delay
+    }
+
+    fn control(&self) -> Control {
+        Control { ends: self.recipe.place.ends.clone(), ..Control::default() }
     }
 
     fn streams(&self) -> Vec<String> {

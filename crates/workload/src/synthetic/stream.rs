@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::address::Addresses;
 use super::arrival::Arrivals;
+use super::control::control;
 use super::describe::{describe, warnings};
 use super::directions::{READ, WRITE, directions};
 use super::draw::sizes;
@@ -17,7 +18,7 @@ use super::targets::{Targets, targets};
 use super::verify::Verify;
 use crate::sim::request::{Operation, Request, SECTOR};
 use crate::sim::rng::Rng;
-use crate::sim::source::{Pace, Source, SourceError};
+use crate::sim::source::{Control, Pace, Source, SourceError};
 use crate::sim::time::Time;
 
 /// A job that generates its requests on demand. A clone continues independently, with the same requests.
@@ -45,6 +46,7 @@ pub struct Synthetic {
     mix_rng: Rng,
     size_rng: Rng,
     pace: Pace,
+    control: Control,
     limits: Limits,
     flushes: Flushes,
     /// True if writes have FUA.
@@ -128,6 +130,7 @@ impl Synthetic {
             mix_rng: rng("mix"),
             size_rng: rng("size"),
             pace: pace(options)?,
+            control: control(options)?,
             limits,
             flushes: Flushes::new(options, pattern.kind),
             fua: options.sync == Some(true),
@@ -389,6 +392,14 @@ impl Source for Synthetic {
 
     fn start_delay(&self) -> Time {
         self.place.start_delay
+    }
+
+    fn control(&self) -> Control {
+        Control { ends: self.place.ends.clone(), ..self.control.clone() }
+    }
+
+    fn controlled(&mut self, outcome: String) {
+        self.warnings.push(format!("{}: {outcome}", self.place.name));
     }
 
     fn streams(&self) -> Vec<String> {

@@ -429,9 +429,10 @@ fn visible(text: &str) -> impl PartialEq + std::fmt::Debug + use<> {
         Planned::Made(mut source) => {
             let requests = requests(&mut source, 40_000);
             let times = (source.stop_at(), source.measure_from(), source.waits_for(), source.start_delay());
+            let control = source.control();
             (
                 requests,
-                Some((source.pace(), times, source.streams())),
+                Some((source.pace(), control, times, source.streams())),
                 source.place.write_iolog.clone().map(|log| log.path),
             )
         }
@@ -526,6 +527,23 @@ const CHANGES: &[(&str, &str)] = &[
     ("rw=write size=1m verify=md5", "verify_only"),
     ("rw=write size=1m verify=md5", "verify_backlog=4"),
     ("rw=write size=1m verify=md5 verify_backlog=4", "verify_backlog_batch=2"),
+    (RANDOM, "steadystate=iops:3% ss_dur=9"),
+    (RANDOM, "ss=bw_slope:1m steadystate_duration=9"),
+    ("rw=read ss=iops:3% ss_dur=9", "steadystate_ramp_time=2"),
+    ("rw=read ss=iops:3% ss_dur=9", "ss_ramp=2"),
+    ("rw=read ss=iops:3% ss_dur=9", "steadystate_check_interval=3"),
+    ("rw=read ss=iops:3% ss_dur=9", "ss_interval=3"),
+    (RANDOM, "latency_target=9 latency_window=8"),
+    ("rw=read latency_target=9 latency_window=8", "latency_percentile=99.5"),
+    ("rw=read latency_target=9 latency_window=8", "latency_run"),
+    ("rw=read iodepth=8", "iodepth_batch_complete_min=4"),
+    ("rw=read iodepth=8", "iodepth_batch_complete=4"),
+    ("rw=read iodepth=8", "iodepth_low=4"),
+    (RANDOM, "flow=2"),
+    ("rw=read flow=2", "flow_id=1"),
+    ("rw=read; rw=write", "exitall"),
+    ("rw=read exitall; rw=write; rw=trim stonewall", "exit_what=all"),
+    ("rw=read exitall; rw=write", "new_group"),
 ];
 
 #[test]
@@ -578,7 +596,7 @@ fn errors_of_keys_suggest_similar_ones() {
         error("rw=randwrite; rw=read io_depth=4")
             .starts_with("job2: `io_depth` is not supported; did you mean `iodepth`?")
     );
-    assert!(error("rw=randwrite iodepth_low=4").starts_with("job1: `iodepth_low` of fio is not supported: "));
+    assert!(error("rw=randwrite atomic=1").starts_with("job1: `atomic` of fio is not supported: "));
     assert!(error("rw=randwrite opendir=x").starts_with("job1: `opendir` of fio is not supported: "));
     assert!(
         error("quite_unheard_of=1").starts_with("job1: `quite_unheard_of` is not supported. The keys are in docs/")

@@ -566,3 +566,42 @@ fn zone_shares(text: &str, base: Base, absolute: bool) -> Result<Vec<ZoneShare>,
     }
     Ok(zones)
 }
+
+/// Parses `steadystate`: a rate, and the limit of its slope or deviation.
+pub fn steady(text: &str, base: Base) -> Result<Steady, String> {
+    let allowed = "use iops, iops_slope, bw or bw_slope with a limit, such as iops_slope:0.3%; lat and lat_slope are \
+                   not supported";
+    let (name, limit) = text.split_once(':').ok_or(allowed)?;
+    let (of_bytes, is_slope) = match name {
+        "iops" => (false, false),
+        "iops_slope" => (false, true),
+        "bw" => (true, false),
+        "bw_slope" => (true, true),
+        _ => return Err(allowed.to_owned()),
+    };
+    let (number, is_percent) = limit.strip_suffix('%').map_or((limit, false), |number| (number, true));
+    let limit = match is_percent || !of_bytes {
+        true => number.parse().map_err(|_| allowed.to_owned())?,
+        false => bandwidth(number, base)? as f64,
+    };
+    if !f64::is_finite(limit) || limit < 0.0 {
+        return Err(allowed.to_owned());
+    }
+    Ok(Steady { of_bytes, is_slope, is_percent, limit })
+}
+
+/// Parses a percentage with a fraction, above 0 and at most 100.
+pub fn percentile(text: &str, _: Base) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    number.filter(|number| *number > 0.0 && *number <= 100.0).ok_or_else(|| "use a percentage up to 100".to_owned())
+}
+
+/// Parses `exit_what`.
+pub fn exit_what(text: &str, _: Base) -> Result<ExitWhat, String> {
+    match text {
+        "group" => Ok(ExitWhat::Group),
+        "stonewall" => Ok(ExitWhat::Stonewall),
+        "all" => Ok(ExitWhat::All),
+        _ => Err(one_of(text, &["group", "stonewall", "all"])),
+    }
+}
