@@ -24,3 +24,29 @@ fn results_contain_the_hits() {
     assert!(bench.error(2, &["objects=none.csv"]).contains("none.csv: cannot open the trace"));
     assert!(bench.error(2, &["objects=kv.csv", "--fit", "wrap"]).contains("--fit is for traces"));
 }
+
+#[test]
+fn trace_info_describes_object_traces() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kv.csv");
+    std::fs::write(&path, "key,op,size,op_time\na,SET,4096,1\nb,SET,8192,2\na,GET,4096,5\n").unwrap();
+    let info = |more: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_floatgate"));
+        let output = command.args(["trace", "info"]).arg(&path).args(more).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = info(&[]);
+    assert!(text.contains("object trace, 3 accesses in 4.000 s") && text.contains("2, 12 KiB; 50.0 % are"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&info(&["--json"])).unwrap();
+    assert_eq!((&json["objects"], &json["unlimited_hit_ratio"]), (&2.into(), &1.0.into()));
+}
+
+#[test]
+fn a_generated_key_value_cache_runs() {
+    let bench = Bench::with_device();
+    let words = "objects=kv-cache prompts=50 block=64KiB think=1s placement=log segment=1MiB capacity=90%";
+    let summary = bench.json(&[words]);
+    assert_eq!(summary["objects"][0]["stream"], "kv-cache");
+    assert!(summary["objects"][0]["gets"].as_u64().unwrap() > 100, "{summary}");
+}

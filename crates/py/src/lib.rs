@@ -51,6 +51,7 @@ pub fn fill(module: &Bound<'_, PyModule>, makers: Externals) -> PyResult<()> {
         wrap_pyfunction!(tools::draw, module)?,
         wrap_pyfunction!(tools::explain, module)?,
         wrap_pyfunction!(tools::import_config, module)?,
+        wrap_pyfunction!(tools::object_info, module)?,
         wrap_pyfunction!(tools::summary_text, module)?,
         wrap_pyfunction!(tools::trace_convert, module)?,
         wrap_pyfunction!(tools::trace_info, module)?,

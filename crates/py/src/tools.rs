@@ -13,6 +13,7 @@ use floatgate_run::tool::{convert, draw as diagrams, fit, profile};
 use floatgate_run::traces::{TraceSpec, Traces};
 use floatgate_run::workload;
 use floatgate_workload::file::Stop;
+use floatgate_workload::objects;
 use floatgate_workload::synthetic::Changes;
 use floatgate_workload::trace::Format;
 use pyo3::prelude::*;
@@ -29,17 +30,14 @@ pub fn check_workload(py: Python<'_>, text: &str) -> PyResult<()> {
     })
 }
 
-/// Imports a configuration of another simulator from the text of a file that is `called` so: the name of the simulator,
-/// the device file or job file, and the keys that it does not carry over, each with the consequence. Without a text,
-/// reads the file with this path.
+/// Simulator, text of the device file or job file, and keys that it does not carry over, each with the consequence.
+type ImportedConfig = (&'static str, String, Vec<(String, String)>);
+
+/// Imports a configuration of another simulator from the text of a file that is `called` so. Without a text, reads the
+/// file with this path.
 #[pyfunction]
 #[pyo3(signature = (text, called, scenario))]
-pub fn import_config(
-    py: Python<'_>,
-    text: Option<&str>,
-    called: &str,
-    scenario: usize,
-) -> PyResult<(&'static str, String, Vec<(String, String)>)> {
+pub fn import_config(py: Python<'_>, text: Option<&str>, called: &str, scenario: usize) -> PyResult<ImportedConfig> {
     let imported = match text {
         Some(text) => import::from_text(text, called, scenario),
         None => import::from_file(Path::new(called), scenario),
@@ -63,6 +61,16 @@ fn traces(options: &str, stop: Stop) -> Result<Traces, Stopped> {
 
 fn mistake(error: &dyn std::fmt::Display) -> Stopped {
     Subject::Options.stopped(Failure::mistake(error))
+}
+
+/// Returns the profile of an object trace, as JSON.
+#[pyfunction]
+pub fn object_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    enter(py, None, |frontend| {
+        let profile =
+            objects::profile(&path, &frontend.stop()).map_err(Failure::mistake).map_err(Subject::Trace.stop())?;
+        Ok(profile.to_json())
+    })
 }
 
 /// Returns the profile of a trace, as JSON and as text.

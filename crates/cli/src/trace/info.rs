@@ -1,9 +1,11 @@
 //! `floatgate trace info`: analyzes traces.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use floatgate_run::text::profile::text;
 use floatgate_run::tool::profile::{check_reading, profile};
+use floatgate_run::traces::Traces;
+use floatgate_workload::objects;
 
 use crate::failure::Failure;
 use crate::output::print;
@@ -19,7 +21,7 @@ pub struct InfoArgs {
     files: Vec<PathBuf>,
     /// Print JSON instead: an object for one file, a list for several
     ///
-    /// See docs/reference/profile.md.
+    /// See docs/reference/profile.md, or docs/reference/objects.md for traces of objects.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -32,21 +34,31 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     let interrupt = Interrupt::with_message("\nstopping; Ctrl-C again stops at once")?;
     let traces = args.trace.traces(interrupt.stop());
     let terminal = Terminal::new(interrupt);
-    let mut profiles = Vec::new();
+    let mut profiles: Vec<String> = Vec::new();
     for file in &args.files {
-        let profile = profile(file, &traces, &terminal)?;
+        let (text, json) = described(file, args, &traces, &terminal)?;
         if !args.json {
             let gap = if profiles.is_empty() { "" } else { "\n" };
-            print(format!("{gap}{}", text(&profile)))?;
+            print(format!("{gap}{text}"))?;
         }
-        profiles.push(profile);
+        profiles.push(json);
     }
     match &profiles[..] {
         _ if !args.json => Ok(()),
-        [profile] => print(profile.to_json()),
+        [profile] => print(profile),
         _ => {
-            let texts: Vec<String> = profiles.iter().map(|profile| profile.to_json().trim_end().to_owned()).collect();
+            let texts: Vec<&str> = profiles.iter().map(|profile| profile.trim_end()).collect();
             print(format!("[\n{}\n]\n", texts.join(",\n")))
         }
     }
+}
+
+/// Returns the profile of a trace as a text and as JSON.
+fn described(file: &Path, args: &InfoArgs, traces: &Traces, terminal: &Terminal) -> Result<(String, String), Failure> {
+    if args.trace.spec().format.is_none() && objects::is_object_trace(file) {
+        let profile = objects::profile(file, traces.stop()).map_err(Failure::mistake)?;
+        return Ok((profile.to_text(), profile.to_json()));
+    }
+    let profile = profile(file, traces, terminal)?;
+    Ok((text(&profile), profile.to_json()))
 }

@@ -7,6 +7,8 @@
 mod access;
 mod extents;
 mod formats;
+mod generate;
+mod info;
 mod log;
 mod order;
 mod replay;
@@ -16,5 +18,6 @@ mod tests;
 mod words;
 
 pub use formats::is_object_trace;
+pub use info::{ObjectProfile, profile};
 pub use replay::Objects;
 pub use words::{ObjectWords, are_words};

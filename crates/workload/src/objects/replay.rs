@@ -6,7 +6,8 @@ use std::hash::Hasher;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::access::{Access, BLOCK, Effects, Kind, Placement, Step};
-use super::formats::Reader;
+use super::formats::{Format, Reader};
+use super::generate::Generator;
 use crate::sim::request::{Request, SECTOR};
 use crate::sim::source::{ObjectCounts, Pace, Source, SourceError};
 use crate::sim::time::Time;
@@ -34,9 +35,55 @@ pub struct Settings {
     pub limit: u64,
 }
 
+/// Origin of the accesses.
+pub enum Origin {
+    /// A trace.
+    Trace(Box<Reader>),
+    /// A generator.
+    Generated(Box<Generator>),
+}
+
+impl Origin {
+    /// Returns the next access. Times never decrease, and start at 0.
+    pub fn next(&mut self) -> Result<Option<Access>, SourceError> {
+        match self {
+            Origin::Trace(reader) => reader.next(),
+            Origin::Generated(generator) => Ok(generator.next()),
+        }
+    }
+
+    /// Returns the share of the accesses that have been returned.
+    fn progress(&self) -> Option<f64> {
+        match self {
+            Origin::Trace(reader) => reader.progress(),
+            Origin::Generated(generator) => Some(generator.progress()),
+        }
+    }
+
+    /// Returns the number of accesses to other tiers.
+    fn other_tiers(&self) -> u64 {
+        match self {
+            Origin::Trace(reader) => reader.other_tiers,
+            Origin::Generated(_) => 0,
+        }
+    }
+
+    /// Returns `true` if the accesses contain the sizes of objects.
+    pub fn has_sizes(&self) -> bool {
+        !matches!(self, Origin::Trace(reader) if reader.format() == Format::Mooncake)
+    }
+
+    fn described(&self) -> String {
+        match self {
+            Origin::Trace(reader) => format!("object trace in format {}", reader.format().name()),
+            Origin::Generated(_) => "generated accesses to a key-value cache".to_owned(),
+        }
+    }
+}
+
 /// An object trace that generates its requests on demand.
 pub struct Objects {
-    reader: Reader,
+    origin: Origin,
     placement: Box<dyn Placement + Send>,
     settings: Settings,
     effects: Effects,
@@ -47,9 +94,9 @@ pub struct Objects {
 
 impl Objects {
     /// Creates the source.
-    pub fn new(reader: Reader, placement: Box<dyn Placement + Send>, settings: Settings) -> Objects {
+    pub fn new(origin: Origin, placement: Box<dyn Placement + Send>, settings: Settings) -> Objects {
         let (effects, requests) = (Effects::default(), VecDeque::new());
-        Objects { reader, placement, settings, effects, requests, accesses: 0, digest: Xxh3::new() }
+        Objects { origin, placement, settings, effects, requests, accesses: 0, digest: Xxh3::new() }
     }
 
     /// Performs an access.
@@ -116,7 +163,7 @@ impl Source for Objects {
             if self.accesses >= self.settings.limit {
                 return Ok(None);
             }
-            let Some(access) = self.reader.next()? else { return Ok(None) };
+            let Some(access) = self.origin.next()? else { return Ok(None) };
             self.accesses += 1;
             self.access(access)?;
         }
@@ -134,11 +181,11 @@ impl Source for Objects {
     }
 
     fn progress(&self) -> Option<f64> {
-        self.reader.progress()
+        self.origin.progress()
     }
 
     fn description(&self) -> String {
-        format!("{}: object trace in format {}", self.settings.name, self.reader.format().name())
+        format!("{}: {}", self.settings.name, self.origin.described())
     }
 
     fn digest(&self) -> Option<u64> {
@@ -152,11 +199,15 @@ impl Source for Objects {
              docs/reference/objects.md gives its limits",
             self.settings.name
         );
-        self.reader.warning().into_iter().chain((too_large > 0).then_some(warning)).collect()
+        let truncated = match &self.origin {
+            Origin::Trace(reader) => reader.warning(),
+            Origin::Generated(_) => None,
+        };
+        truncated.into_iter().chain((too_large > 0).then_some(warning)).collect()
     }
 
     fn objects(&self) -> Option<ObjectCounts> {
         let (objects, bytes) = self.placement.stored();
-        Some(ObjectCounts { objects, bytes, other_tiers: self.reader.other_tiers, ..self.effects.counts })
+        Some(ObjectCounts { objects, bytes, other_tiers: self.origin.other_tiers(), ..self.effects.counts })
     }
 }

@@ -191,3 +191,53 @@ fn mistakes_are_named() {
     let bad = MLPERF.replace("8192", "many");
     assert!(run(bad.as_bytes(), "", 1 << 20).unwrap_err().contains("line 2: `1764000000.000000,Write,many"));
 }
+
+#[test]
+fn a_profile_has_objects_reuse_sizes_and_lifetimes() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(MLPERF.as_bytes()).unwrap();
+    let profile = super::profile(file.path(), &Stop::default()).unwrap();
+    assert_eq!((profile.accesses, profile.gets, profile.sets, profile.deletes), (6, 2, 4, 0));
+    assert_eq!((profile.objects, profile.bytes, profile.unlimited_hit_ratio), (3, 8192 + 4096 + 12288, Some(1.0)));
+    assert_eq!(profile.accessed_once, Some(1.0 / 3.0));
+    let (size, accesses) = (profile.size.unwrap(), profile.accesses_per_object.unwrap());
+    assert_eq!((size.p50, size.max, accesses.mean, accesses.max), (8192.0, 12288.0, 2.0, 3.0));
+    // a2 is accessed from 13.7 to 95.9 ms.
+    assert!((profile.lifetime_s.unwrap().max - 0.0822).abs() < 1e-9, "{profile:?}");
+    assert!(
+        profile.to_text().contains("objects              3, 24 KiB; 33.3 % are accessed once\n"),
+        "{}",
+        profile.to_text()
+    );
+    let json: serde_json::Value = serde_json::from_str(&profile.to_json()).unwrap();
+    assert_eq!(json["schema"], "floatgate-objects-1");
+    // Mooncake's trace contains no sizes.
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(b"{\"timestamp\": 0, \"hash_ids\": [1, 2]}\n{\"timestamp\": 5, \"hash_ids\": [1, 3]}\n").unwrap();
+    let profile = super::profile(file.path(), &Stop::default()).unwrap();
+    assert_eq!((profile.objects, profile.bytes, profile.size, profile.gets), (3, 0, None, 4));
+    // The second access to 1 is a hit.
+    assert_eq!(profile.unlimited_hit_ratio, Some(0.25));
+}
+
+#[test]
+fn accesses_are_generated() {
+    let words = |text: &str| ObjectWords::read(text).map_err(|error| error.0);
+    let run = |text: &str| {
+        let mut source = words(text).unwrap().open(1 << 24, &Stop::default()).unwrap();
+        let mut count = 0;
+        while source.next_request().unwrap().is_some() {
+            count += 1;
+        }
+        (count, source.objects().unwrap())
+    };
+    let (count, counts) = run("objects=kv-cache prompts=200 think=1s block=64KiB");
+    assert!(count > 1000 && counts.hits == counts.gets && counts.sets > 500, "{counts:?}");
+    assert_eq!(run("objects=kv-cache prompts=200 think=1s block=64KiB").1, counts);
+    assert_ne!(run("objects=kv-cache prompts=200 think=1s block=64KiB seed=2").1, counts);
+    assert_eq!(run("objects=kv-cache prompts=200 think=1s block=64KiB turns=1").1.gets, 0);
+    let kept = run("objects=kv-cache prompts=200 think=1s block=64KiB drop=0").1;
+    assert_eq!((kept.deletes, kept.objects), (0, kept.sets));
+    assert!(words("objects=x.csv turns=2").unwrap_err().contains("`turns=2`: needs objects=kv-cache"));
+    assert!(words("objects=kv-cache turns=0.5").unwrap_err().contains("must be 1 or more"));
+}

@@ -5,14 +5,16 @@ use std::path::{Path, PathBuf};
 use super::access::{BLOCK, Placement};
 use super::extents::{Extents, Search};
 use super::formats::{Options, Reader};
+use super::generate::{self, Generator};
 use super::log::Log;
 use super::order::Policy;
-use super::replay::{Objects, Settings};
+use super::replay::{Objects, Origin, Settings};
 use super::sets::Sets;
 use crate::file::Stop;
 use crate::quantity;
 use crate::sim::request::SECTOR;
 use crate::sim::source::SourceError;
+use crate::sim::time::Time;
 use crate::trace::input::Input;
 use crate::trace::words::split;
 use crate::trace::{Replay, TimeScale};
@@ -46,7 +48,15 @@ pub struct ObjectWords {
     replay: Replay,
     time_scale: TimeScale,
     limit: u64,
+    /// Options of the generator, if the accesses are generated.
+    generated: Option<generate::Options>,
 }
+
+/// Path that stands for the generator of accesses to a key-value cache.
+const KV_CACHE: &str = "kv-cache";
+
+/// Keys of the generator.
+const OF_GENERATOR: [&str; 7] = ["prompts", "rate", "turns", "blocks", "think", "drop", "seed"];
 
 /// Keys, in the order of the reference.
 const KEYS: [&str; 16] = [
@@ -116,6 +126,7 @@ impl ObjectWords {
             replay: Replay::Timed,
             time_scale: TimeScale::default(),
             limit: u64::MAX,
+            generated: None,
         };
         let mut seen: Vec<String> = Vec::new();
         for (key, value) in split(text).map_err(SourceError)? {
@@ -133,7 +144,11 @@ impl ObjectWords {
         let placements = [("extent", Kind::Extent), ("log", Kind::Log), ("sets", Kind::Sets)];
         let searches = [("first", Search::First), ("next", Search::Next), ("class", Search::Class)];
         match key {
-            "objects" => self.path = PathBuf::from(value),
+            "objects" => {
+                self.path = PathBuf::from(value);
+                self.generated = (value == KV_CACHE).then(generate::Options::default);
+            }
+            key if OF_GENERATOR.contains(&key) => self.set_generated(key, value)?,
             NAME => self.name = Some(value.to_owned()),
             "format" => self.reader.format = Some(value.parse()?),
             "placement" => self.placement = one_of(value, &placements)?,
@@ -146,16 +161,48 @@ impl ObjectWords {
             "trim" => self.trim = Some(one_of(value, &SWITCH)?),
             "admit" => self.admit = one_of(value, &SWITCH)?,
             "tier" => self.reader.tier = value.to_owned(),
-            "block" => self.reader.block = Some(quantity::bytes(value)?.max(1)),
+            "block" => {
+                let bytes = quantity::bytes(value)?.max(1);
+                self.reader.block = Some(bytes);
+                if let Some(options) = &mut self.generated {
+                    options.block = bytes;
+                }
+            }
             "replay" => self.replay = value.parse()?,
             "time_scale" => self.time_scale = value.parse()?,
             "limit" => self.limit = value.parse().map_err(|_| "must be a whole number".to_owned())?,
             _ => {
-                let all = KEYS.join(", ");
-                return Err(format!("unknown word for an object trace. The words are: {all}, {NAME}"));
+                let all = [&KEYS[..], &OF_GENERATOR[..], &[NAME]].concat().join(", ");
+                return Err(format!("unknown word for an object trace. The words are: {all}"));
             }
         }
         Ok(())
+    }
+
+    /// Sets a key of the generator.
+    fn set_generated(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let options = self.generated.as_mut().ok_or("needs objects=kv-cache as the first word")?;
+        let number = || value.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
+        let above = |least: f64| number().filter(|number| *number >= least);
+        match key {
+            "prompts" => options.prompts = value.parse().map_err(|_| "must be a whole number")?,
+            "rate" => options.rate = number().ok_or("must be a number of prompts per second")?,
+            "turns" => options.turns = above(1.0).ok_or("must be 1 or more")?,
+            "blocks" => options.blocks = above(1.0).ok_or("must be 1 or more")?,
+            "think" => options.think = Time(quantity::time(value)?),
+            "drop" => options.drops = one_of(value, &SWITCH)?,
+            _ => options.seed = value.parse().map_err(|_| "must be a whole number")?,
+        }
+        Ok(())
+    }
+
+    /// Opens the accesses without a placement.
+    pub(super) fn open_accesses(&self, stop: &Stop) -> Result<Origin, SourceError> {
+        if let Some(options) = self.generated {
+            return Ok(Origin::Generated(Box::new(Generator::new(options))));
+        }
+        let input = Input::open(&self.path, self.path.display().to_string(), stop)?;
+        Ok(Origin::Trace(Box::new(Reader::new(input, self.reader.clone())?)))
     }
 
     /// Opens the trace for a device of this number of sectors.
@@ -181,11 +228,10 @@ impl ObjectWords {
             Kind::Log => Box::new(Log::new(blocks / self.segment, self.segment, self.policy, trim(false))),
             Kind::Sets => Box::new(Sets::new(blocks)),
         };
-        let input = Input::open(&self.path, self.path.display().to_string(), stop)?;
-        let reader = Reader::new(input, self.reader.clone())?;
+        let origin = self.open_accesses(stop)?;
         let Self { admit, replay, time_scale, limit, request: largest, .. } = *self;
         let settings = Settings { name, start, largest, admit, replay, time_scale, limit };
-        Ok(Objects::new(reader, placement, settings))
+        Ok(Objects::new(origin, placement, settings))
     }
 }
 
