@@ -33,6 +33,7 @@ study hu2011
 study hu2013
 study agrawal2008 ${TRACES:+--traces "$TRACES"}
 study yoo2013 --traces examples
+study kvcache
 [ -n "${QUICK:-}" ] || "$python" -B scripts/gallery.py
 "$python" -m jupyter nbconvert --to notebook --execute --ExecutePreprocessor.record_timing=False \
     "${notebook[@]}" docs/tutorial.ipynb

@@ -49,7 +49,7 @@ from floatgate.simulator import Simulator, State
 from floatgate.summary import Summary
 from floatgate.sweeping import Sobol, sweep
 from floatgate.tables import Table
-from floatgate.workload import Fit, JobFile, Synthetic, TableTrace, Trace, Workload
+from floatgate.workload import Fit, JobFile, Synthetic, TableTrace, Trace, Workload, object_info
 
 if TYPE_CHECKING:
     from floatgate import studies
@@ -98,6 +98,7 @@ __all__ = [
     "import_config",
     "lifetime",
     "load",
+    "object_info",
     "optimize",
     "plot",
     "plotting",

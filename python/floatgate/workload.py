@@ -431,6 +431,28 @@ def _restored_trace(text: str, path: str, options: dict[str, Any]) -> Trace:
     return trace
 
 
+def object_info(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Profile a trace of objects: their number, reuse, sizes and lifetimes (``docs/reference/objects.md``).
+
+    Parameters
+    ----------
+    path
+        A trace that ``objects=PATH`` accepts without ``format``.
+
+    Returns
+    -------
+    dict
+        The values that ``floatgate trace info PATH --json`` prints.
+
+    Raises
+    ------
+    TraceError
+        The file cannot be read.
+    """
+    found: dict[str, Any] = json.loads(_floatgate.object_info(os.fspath(path)))
+    return found
+
+
 class Moment(NamedTuple):
     """A property of a trace, and of the workload that was fitted to it."""
 

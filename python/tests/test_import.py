@@ -15,7 +15,8 @@ INPUTS = pathlib.Path(__file__).parents[2] / "crates/import/tests/inputs"
 )
 def test_files_are_devices(file, simulator):
     imported = fg.import_config(INPUTS / file)
-    assert imported.simulator == simulator and imported.lost
+    assert imported.simulator == simulator
+    assert imported.lost
     device = fg.Device.from_import(INPUTS / file)
     assert device.config == fg.Device.from_toml(imported.text).config
     assert fg.Device.from_import((INPUTS / file).read_text()).logical_bytes == device.logical_bytes

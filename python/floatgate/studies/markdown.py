@@ -28,7 +28,9 @@ def pages(report: Report, workloads: Sequence[Mapping[str, Any]]) -> dict[str, s
         Rows about the generated workloads, or nothing if the study has none.
     """
     name = report.study.name
-    files = {f"{name}.md": _page(report, has_workloads=bool(workloads)), f"{name}/claims.csv": _claims_file(report)}
+    files = {f"{name}.md": _page(report, has_workloads=bool(workloads))}
+    if _has_claims(report):
+        files[f"{name}/claims.csv"] = _claims_file(report)
     if workloads:
         files[f"{name}/workloads.csv"] = table(workloads)
     for part in report.parts:
@@ -75,12 +77,13 @@ def _page(report: Report, *, has_workloads: bool) -> str:
             f"{len(report.setting.seeds)} random sequences. [How they are generated](index.md#workloads).\n\n"
             f"[Data]({study.name}/workloads.csv)"
         )
-    blocks += [
-        "## Verdicts",
-        "✓ agrees, ≈ in direction, ± sign only, ✗ disagrees ([rules](index.md#verdicts)).",
-        _counts(report),
-        f"[Data]({study.name}/claims.csv)",
-    ]
+    if _has_claims(report):
+        blocks += [
+            "## Verdicts",
+            "✓ agrees, ≈ in direction, ± sign only, ✗ disagrees ([rules](index.md#verdicts)).",
+            _counts(report),
+            f"[Data]({study.name}/claims.csv)",
+        ]
     for part in report.parts:
         blocks += _section(report, part, reasons)
     blocks += _reason_list(report, reasons)
@@ -94,7 +97,15 @@ def _section(report: Report, part: Part, reasons: Mapping[str, str]) -> list[str
         blocks.append(_escaped(shown.caption))
     if shown.findings:
         blocks.append(_verdicts(part, reasons))
+    elif not _has_claims(report):
+        rows = shown.data.to_pylist()
+        blocks.append(_table(shown.data.column_names, [[_value(value) for value in row.values()] for row in rows]))
     return [*blocks, f"[Data]({name}/{key}.csv)"]
+
+
+def _has_claims(report: Report) -> bool:
+    """Return False for a study of our own, which compares with no paper."""
+    return any(part.exhibit.findings for part in report.parts)
 
 
 def _counts(report: Report) -> str:

@@ -117,7 +117,8 @@ def _body(report: Report, figures: Sequence[str]) -> str:
     parts += [f"<p>{escape(text)}</p>\n" for text in study.about]
     if study.workloads:
         parts.append(_workloads(report))
-    parts += ["\n<h2>Verdicts</h2>\n", f"<p>{_emphasized(RULES)}</p>\n", _summary(report)]
+    if any(part.exhibit.findings for part in report.parts):
+        parts += ["\n<h2>Verdicts</h2>\n", f"<p>{_emphasized(RULES)}</p>\n", _summary(report)]
     for part, figure in zip(report.parts, figures, strict=True):
         parts.append(_section(report, part, figure))
     parts.append(
