@@ -269,7 +269,25 @@ fn small(text: &str) -> String {
         let line = line.split([';', '#']).next().unwrap_or("").trim();
         let (key, value) = line.split_once('=').map_or((line, ""), |(key, value)| (key.trim(), value.trim()));
         let line = match key {
-            // These affect the pace, the host or the number of clones.
+            // These affect the pace, the host, the number of clones, or the time at which a job ends.
+            "exitall"
+            | "exit_what"
+            | "flow"
+            | "iodepth_low"
+            | "iodepth_batch_complete"
+            | "iodepth_batch_complete_min" => {
+                continue;
+            }
+            "steadystate"
+            | "steadystate_duration"
+            | "steadystate_ramp_time"
+            | "ss"
+            | "ss_dur"
+            | "ss_ramp"
+            | "latency_target"
+            | "latency_window"
+            | "latency_percentile"
+            | "latency_run" => continue,
             "ioengine" | "direct" | "buffered" | "runtime" | "timeout" | "time_based" | "ramp_time" | "startdelay"
             | "rate" | "rate_iops" | "ratemin" | "rate_min" | "rate_process" | "thinktime" | "numjobs" | "iodepth"
             | "io_submit_mode" | "cpus_allowed" | "numa_cpu_nodes" | "numa_mem_policy" | "invalidate" | "name" => {
