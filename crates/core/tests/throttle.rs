@@ -137,7 +137,7 @@ fn random_writes(credits: &str, every: Option<Time>) -> Outcome {
     let (units, per_unit) = (device.config().logical_units(), device.config().sectors_per_unit());
     let (mut rng, mut arrival) = (Rng::new(1, "throttle"), Time::ZERO);
     let next = move || {
-        arrival = arrival + every.unwrap_or(Time::ZERO);
+        arrival += every.unwrap_or(Time::ZERO);
         Request::new(arrival, Operation::Write, rng.below(units) * u64::from(per_unit), per_unit)
     };
     let load = if every.is_some() { Load::open(20_000, next) } else { Load::closed(384, 300_000, next) };

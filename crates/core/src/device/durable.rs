@@ -6,7 +6,7 @@ use crate::cache::Buffer;
 use crate::cache::write_out::list_of;
 use crate::config::{DeviceConfig, MapMemory};
 use crate::dispatch;
-use crate::durability::flash::{FlashEvent, FlashImage, Keep, Outbox, Place};
+use crate::durability::flash::{FlashEvent, FlashImage, Keep, Outbox, Place, Reported};
 use crate::durability::log::FlashLog;
 use crate::durability::memory::MemoryFlash;
 use crate::durability::own::{Flush, JournalStep, OwnPlace};
@@ -20,11 +20,7 @@ use crate::work::{Class, Kind, Task, Transaction};
 impl Device {
     /// Starts to emit an event for every change of flash. Emits events for the present contents first, such as those of
     /// preconditioning. With `reported`, passes them to it one by one instead of keeping them. The device must be idle.
-    pub fn make_durable(
-        &mut self,
-        keep: Keep,
-        reported: Option<&mut dyn FnMut(&FlashEvent, &[u8])>,
-    ) -> Result<(), String> {
+    pub fn make_durable(&mut self, keep: Keep, reported: Option<Reported<'_>>) -> Result<(), String> {
         let is_idle = self.is_idle() && self.buffer().is_none_or(|buffer| buffer.is_clean());
         let durability = self.durability.as_deref_mut();
         let log = start_log(&self.config, (&mut self.ftl, is_idle), durability, keep, reported)?;

@@ -235,6 +235,9 @@ pub enum FlashEvent {
     },
 }
 
+/// Receiver of events, one by one, with the bytes that [`Source::Own`] refers to.
+pub type Reported<'a> = &'a mut dyn FnMut(&FlashEvent, &[u8]);
+
 /// Events that a device has emitted and that were not taken yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outbox {

@@ -1,7 +1,7 @@
 //! Start of a flash log: emits events for the contents that a device has by then.
 
 use super::Durability;
-use super::flash::{FlashEvent, Keep, Outbox};
+use super::flash::{Keep, Outbox, Reported};
 use super::log::FlashLog;
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
@@ -14,7 +14,7 @@ pub fn start_log(
     (ftl, is_idle): (&mut Ftl, bool),
     mut durability: Option<&mut Durability>,
     keep: Keep,
-    mut reported: Option<&mut dyn FnMut(&FlashEvent, &[u8])>,
+    mut reported: Option<Reported<'_>>,
 ) -> Result<FlashLog, String> {
     if let Some(why) = device.mapping.scheme.needs(device).no_power_loss {
         return Err(why.to_owned());

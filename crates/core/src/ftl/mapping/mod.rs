@@ -323,7 +323,7 @@ pub struct KeptBlock {
     /// True if no more units of it will be programmed, and no program is in flight.
     pub is_filled: bool,
     /// Kind of the block: 0 for blocks other than log blocks, 1 for blocks that a full merge fills, and 2 or more for
-    /// log blocks, in the order of [`WholeBlocks::logs`](super::WholeBlocks).
+    /// log blocks, in the order of [`WholeBlocks::logs`].
     pub kind: u8,
 }
 
