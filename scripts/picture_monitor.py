@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Record the picture of the dashboard in docs/live.md, docs/images/monitor.png.
+"""Record the picture of the dashboard in docs/live-dashboard.md, docs/images/monitor.png.
 
     python3 -B scripts/picture_monitor.py PROGRAM [FILE]
 

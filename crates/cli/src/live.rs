@@ -12,7 +12,7 @@ pub enum Command {
     /// Serve the SSD as a block device in real time, to fio, QEMU and the kernel
     ///
     /// Clients connect over NBD or vhost-user. Their commands are printed when the device is ready, and are explained
-    /// in docs/live.md. Ctrl-C or SIGTERM ends the server: outstanding requests complete, sockets are removed, and the
+    /// in docs/live-clients.md. Ctrl-C or SIGTERM ends the server: outstanding requests complete, sockets are removed, and the
     /// result is printed. A second Ctrl-C stops at once. Data is kept in memory and is lost at the end, unless
     /// `--image` keeps it in a file.
     #[command(after_long_help = serve::clients::HELP)]
@@ -27,7 +27,7 @@ pub enum Command {
     ///
     /// The guest is built from Debian packages, which apt downloads into your cache. This needs no root, and installs
     /// nothing. The command's output goes to standard output, and the result of the SSD to standard error. The exit
-    /// status is that of the command. See docs/live.md.
+    /// status is that of the command. See docs/live-clients.md.
     #[command(after_long_help = vm::HELP)]
     Vm(Box<vm::VmArgs>),
 }

@@ -203,5 +203,5 @@ impl Sink for Ring {
 /// Returns a note about the parts of a timeline that was not completed.
 pub fn not_whole(path: &Path, error: &str) -> String {
     let folder = folder_of(path);
-    format!("the timeline is incomplete: {error}; its parts are in {}, see docs/live.md", folder.display())
+    format!("the timeline is incomplete: {error}; its parts are in {}, see docs/live-dashboard.md", folder.display())
 }

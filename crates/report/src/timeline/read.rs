@@ -91,7 +91,7 @@ fn read_events_in(
     reader.planes = about["planes"].as_u64().unwrap_or(0);
     let run = loop {
         let packet = packets.next().with_context(reported)?.with_context(|| {
-            format!("{name} is truncated; run the simulation again, or see docs/live.md for a live device")
+            format!("{name} is truncated; run the simulation again, or see docs/live-dashboard.md for a live device")
         })?;
         let is_last = |event: &TrackEvent| event.name.as_deref() == Some(END_OF_FILE);
         if let Some(last) = packet.track_event.as_ref().filter(|event| is_last(event)) {
