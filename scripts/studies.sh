@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the studies of the papers with the current package, in the release profile, and executes the tutorial. Rewrites
+# Runs the studies of the papers with the current package, in the release profile, and executes the notebooks. Rewrites
 # their pages in docs/: review `git diff` afterwards. Runs are kept in RUNS, and are not repeated. TRACES is a directory
 # with the traces of IOzone and Postmark for agrawal2008, whose page was made with them. If QUICK is set, does small
 # runs, whose verdicts are not reliable, and leaves docs/ as it is.
@@ -20,10 +20,10 @@ python=$environment/bin/python
     --config-settings 'build-args=--profile release'
 if [ -n "${QUICK:-}" ]; then
     pages=(--quick)
-    notebook=(--output "$runs/tutorial.ipynb")
+    notebooks=(--output-dir "$runs")
 else
     pages=(--markdown docs/studies)
-    notebook=(--inplace)
+    notebooks=(--inplace)
 fi
 study() {
     "$python" -m floatgate study "$@" --out "$runs" "${pages[@]}"
@@ -36,4 +36,4 @@ study yoo2013 --traces examples
 study kvcache
 [ -n "${QUICK:-}" ] || "$python" -B scripts/gallery.py
 "$python" -m jupyter nbconvert --to notebook --execute --ExecutePreprocessor.record_timing=False \
-    "${notebook[@]}" docs/tutorial.ipynb
+    "${notebooks[@]}" docs/tutorial.ipynb docs/which-policy.ipynb

@@ -1,4 +1,4 @@
-"""Studies of papers, and the tutorial."""
+"""Studies of papers, and the notebooks."""
 
 import csv
 import gc
@@ -798,10 +798,11 @@ def test_code_of_the_pages_runs(root, tmp_path, monkeypatch):
             exec(compile(block, name, "exec"), names)
 
 
-def test_tutorial_runs(root):
+@pytest.mark.parametrize("name", ["tutorial", "which-policy"])
+def test_notebooks_run(name, root):
     import nbformat
     from nbclient import NotebookClient
 
-    notebook = nbformat.read(root / "docs" / "tutorial.ipynb", as_version=4)
+    notebook = nbformat.read(root / "docs" / f"{name}.ipynb", as_version=4)
     NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
     assert all(cell.get("execution_count") for cell in notebook.cells if cell.cell_type == "code")
