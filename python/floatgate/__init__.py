@@ -45,6 +45,7 @@ from floatgate.profile import Profile
 from floatgate.ranges import Range
 from floatgate.result import Explanation, Result, load
 from floatgate.running import run
+from floatgate.serving import Server, serve
 from floatgate.simulator import Simulator, State
 from floatgate.summary import Summary
 from floatgate.sweeping import Sobol, sweep
@@ -77,6 +78,7 @@ __all__ = [
     "Result",
     "ResultError",
     "Search",
+    "Server",
     "SimulationError",
     "Simulator",
     "Sobol",
@@ -104,6 +106,7 @@ __all__ = [
     "plotting",
     "policies",
     "run",
+    "serve",
     "studies",
     "sweep",
 ]

@@ -7,13 +7,15 @@ Subcommands in :data:`WORDS` are implemented in Python, all others in the extens
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import signal
 import sys
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from floatgate import _floatgate
+from floatgate import _floatgate, policies
 from floatgate._words import in_command, words_of_command
 from floatgate.exceptions import FloatgateError, FloatgateWarning
 
@@ -43,10 +45,26 @@ def main() -> int:
     if word and (word[0] in WORDS or _draws(word[0], arguments)):
         with words_of_command():
             return _in_python(word[0], arguments)
+    try:
+        registered = _registered(arguments)
+    except FloatgateError as error:
+        return _told(f"error: --policies: {error}", MISTAKE)
     # The extension module handles Ctrl-C and then calls the previous handler. Python's handler would end the
     # interpreter by the signal, and the exit status would be lost.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    return _floatgate.command(["floatgate", *sys.argv[1:]])
+    return _floatgate.command(["floatgate", *sys.argv[1:]], registered)
+
+
+def _registered(arguments: list[str]) -> policies._OfCommand | None:
+    """Import the files that `--policies` names, and return the policies that they register."""
+    files = [argument.partition("=")[2] for argument in arguments if argument.startswith("--policies=")]
+    files += [file for option, file in itertools.pairwise(arguments) if option == "--policies"]
+    if not files:
+        return None
+    sys.path.insert(0, str(Path.cwd()))
+    for file in files:
+        policies._import(file)
+    return policies._of_command()
 
 
 def _draws(word: str, arguments: list[str]) -> bool:

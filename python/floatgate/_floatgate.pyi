@@ -19,6 +19,7 @@ __all__ = [
     "Copy",
     "DeviceConfig",
     "Ended",
+    "Ending",
     "FoundBlock",
     "FoundMerge",
     "Ftl",
@@ -69,6 +70,7 @@ __all__ = [
     "report",
     "run",
     "seal",
+    "serve",
     "state_info",
     "summary_text",
     "trace_convert",
@@ -1066,6 +1068,14 @@ class Recovering:
         """Make the newest versions valid, and close their blocks, which garbage collection reclaims."""
 
 @final
+class Ending:
+    """Request to end a live device."""
+
+    def __init__(self) -> None: ...
+    def request(self) -> None:
+        """Request the end."""
+
+@final
 class DeviceConfig:
     """A valid device configuration."""
 
@@ -1144,7 +1154,13 @@ class Simulator:
 def builtin_names() -> list[str]: ...
 def policy_names(path: str) -> list[str]: ...
 def check_policies(device: DeviceConfig) -> None: ...
-def command(arguments: list[str]) -> int: ...
+def command(
+    arguments: list[str],
+    policies: tuple[Callable[[str, str, str, str], object], list[tuple[str, str, str]]] | None = None,
+) -> int: ...
+def serve(
+    device: DeviceConfig, arguments: list[str], ending: Ending, ready: Callable[[str], None]
+) -> tuple[int, str]: ...
 def run(
     device: DeviceConfig, options: _RunOptions, *, prepared: Simulator | None, progress: _Progress | None
 ) -> tuple[str, pa.Table | None, pa.Table | None]: ...

@@ -38,13 +38,17 @@ import copy
 import enum
 import functools
 import hashlib
+import importlib
+import importlib.util
 import inspect
 import itertools
 import json
 import operator
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from collections.abc import Mapping as Table
+from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
@@ -1226,6 +1230,40 @@ def _find(path: str, name: str, source: str, known: Table[str, type[Policy]]) ->
             f"created with digest {source}; to use the present source, remove {path}.external.source"
         )
     return policy
+
+
+#: Registered policies for a command: a function that returns a factory, and each path, name and digest.
+_OfCommand = tuple[Callable[[str, str, str, str], object], list[tuple[str, str, str]]]
+
+
+def _of_command() -> _OfCommand:
+    """Return the registered policies for a command, with the function that finds them."""
+
+    def find(path: str, name: str, source: str, config: str) -> Callable[[str, int], object]:
+        return _maker(_find(path, name, source, {}), json.loads(config))
+
+    return find, [(*named, _source(_REGISTERED[named])) for named in sorted(_REGISTERED)]
+
+
+def _import(file: str) -> None:
+    """Import a file or a module that registers policies."""
+    before = dict(_REGISTERED)
+    try:
+        if file.endswith(".py"):
+            name = Path(file).stem
+            spec = importlib.util.spec_from_file_location(name, file)
+            if spec is None or spec.loader is None:
+                raise ImportError(f"{file} is not a Python file")
+            module = importlib.util.module_from_spec(spec)
+            # The source of a class is found by its module.
+            sys.modules[name] = module
+            spec.loader.exec_module(module)
+        else:
+            importlib.import_module(file)
+    except Exception as error:
+        raise OptionError(f"cannot import the policies of {file}: {type(error).__name__}: {error}") from error
+    if before == _REGISTERED:
+        raise OptionError(f"{file} registers no policy; put @fg.policies.register(NAME) above a class in it")
 
 
 def _maker(policy: type[Policy], config: Table[str, Any]) -> Callable[[str, int], object]:

@@ -74,6 +74,9 @@ pub struct Selection {
     /// Change a parameter, such as geometry.channels=8 or gc.victim=fifo
     #[arg(long = "set", value_name = "PATH=VALUE", add = ArgValueCompleter::new(complete::overrides))]
     pub overrides: Vec<String>,
+    /// Python file or module that registers policies; can be repeated [Python package]
+    #[arg(long, value_name = "FILE")]
+    pub policies: Vec<String>,
     /// External policies that the program provides.
     #[arg(skip)]
     pub makers: Externals,

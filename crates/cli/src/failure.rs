@@ -80,17 +80,26 @@ impl From<anyhow::Error> for Failure {
 
 /// Prints the error, if there is one, and returns the exit status.
 pub fn exit_status(done: Result<(), Failure>) -> u8 {
-    let (status, text) = match done {
-        Ok(()) | Err(Failure::NobodyListens) => return 0,
-        Err(Failure::Mistake(error)) => (2, format!("error: {error:#}")),
-        Err(Failure::Fault(error)) => (1, format!("error: {error:#}")),
-        Err(Failure::Ended) => return signal::status(),
-        #[cfg(feature = "live")]
-        Err(Failure::Status(status)) => return status,
-        Err(Failure::Interrupted(what)) => (signal::status(), format!("interrupted: {what}")),
-    };
-    say(&text);
+    let Err(failure) = done else { return 0 };
+    let prefix = if matches!(failure, Failure::Interrupted(_)) { "interrupted" } else { "error" };
+    let (status, text) = described(failure);
+    if !text.is_empty() {
+        say(&format!("{prefix}: {text}"));
+    }
     status
+}
+
+/// Returns the exit status of a failure and its message, which is empty if there is nothing to report.
+pub fn described(failure: Failure) -> (u8, String) {
+    match failure {
+        Failure::NobodyListens => (0, String::new()),
+        Failure::Mistake(error) => (2, format!("{error:#}")),
+        Failure::Fault(error) => (1, format!("{error:#}")),
+        Failure::Ended => (signal::status(), String::new()),
+        #[cfg(feature = "live")]
+        Failure::Status(status) => (status, String::new()),
+        Failure::Interrupted(what) => (signal::status(), what.to_owned()),
+    }
 }
 
 /// Prints a line to standard error, and ignores failures. Control characters, which names and paths may contain, are

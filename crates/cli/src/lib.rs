@@ -37,8 +37,11 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
+use device::Selection;
 use failure::Failure;
 use floatgate_core::external::Externals;
+#[cfg(feature = "live")]
+use floatgate_workload::file::Stop;
 use output::print;
 
 /// A fast, deterministic simulator of flash SSDs
@@ -157,17 +160,22 @@ fn suggest_new_name(error: &mut clap::Error, arguments: &[OsString]) {
 }
 
 impl Command {
-    /// Allows the selected device, if there is one, to name external policies of the program.
-    fn allow_externals(&mut self, makers: &Externals) {
-        let selection = match self {
+    /// Returns the selected device, if there is one.
+    fn selection(&mut self) -> Option<&mut Selection> {
+        match self {
             Command::Run(args) => Some(&mut args.device),
             Command::Live(command) => command.selection(),
             Command::Device(args) => args.selection(),
             _ => None,
-        };
-        if let Some(selection) = selection {
-            selection.makers = makers.clone();
         }
+    }
+
+    /// Allows the selected device, if there is one, to name external policies of the program. Returns `true` if it
+    /// needs policies in Python, and the program has none.
+    fn allow_externals(&mut self, makers: &Externals) -> bool {
+        let Some(selection) = self.selection() else { return false };
+        selection.makers = makers.clone();
+        !selection.policies.is_empty() && *makers == Externals::default()
     }
 }
 
@@ -210,8 +218,9 @@ pub fn main_with(makers: Externals, arguments: impl IntoIterator<Item = OsString
             return error.exit_code().try_into().unwrap_or(2);
         }
     };
-    command.allow_externals(&makers);
+    let needs_python = command.allow_externals(&makers);
     let done = match command {
+        _ if needs_python => python::forward(&arguments[1..]),
         Command::Run(args) => run::run(&args, given(&arguments)),
         Command::Live(command) => command.run(),
         Command::Report(args) => report::run(&args),
@@ -233,6 +242,30 @@ pub fn main_with(makers: Externals, arguments: impl IntoIterator<Item = OsString
     // A caller that continues after this, such as Python, would not flush the buffer.
     let _ = std::io::stdout().flush();
     status
+}
+
+/// Serves a device like `floatgate serve` until `stop` is requested, in a program that handles signals itself.
+/// `arguments` are those after `serve`. `ready` is called with the commands of clients when they are served.
+///
+/// Returns the result as JSON.
+///
+/// # Errors
+///
+/// Returns the exit status of the command, and its message.
+#[cfg(feature = "live")]
+pub fn serve(
+    makers: Externals,
+    arguments: impl IntoIterator<Item = OsString>,
+    stop: Stop,
+    ready: impl FnOnce(String),
+) -> Result<String, (u8, String)> {
+    let words = ["floatgate", "serve", "--json"].into_iter().map(OsString::from);
+    let mut command = Cli::try_parse_from(words.chain(arguments)).map_err(|error| (2, error.to_string()))?.command;
+    command.allow_externals(&makers);
+    let Command::Live(live::Command::Serve(args)) = command else { unreachable!("the command is `serve`") };
+    let mut result = Vec::new();
+    serve::run_until(&args, stop, &mut result, ready).map_err(failure::described)?;
+    Ok(String::from_utf8_lossy(&result).into_owned())
 }
 
 #[cfg(test)]

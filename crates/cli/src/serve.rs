@@ -26,6 +26,7 @@ use floatgate_run::text::summary::{self, Around};
 use floatgate_run::warnings::{depends_on_load, not_steady};
 use floatgate_serve::monitor::Monitor;
 use floatgate_serve::{Address, Finished, Options, ServeError, Server, SocketAddresses, Sockets, idle};
+use floatgate_workload::file::Stop;
 
 use crate::failure::{Failure, say, warn};
 use crate::run::interrupt::Interrupt;
@@ -38,26 +39,49 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let announce = |server: &Server, config: &DeviceConfig, monitor: &Monitor| {
         say(&clients::welcome(config, server, args.no_delay, &monitor::welcome(monitor)));
     };
-    session(args, &mut std::io::stdout().lock(), announce, |server, _, interrupt| {
-        Ok(server.wait(|| interrupt.requested(), warn).err())
-    })
+    session(args, signals, &mut std::io::stdout().lock(), announce, wait)
 }
 
-/// Serves a device until `hold` returns, and prints the result to `out`. `announce` is called when clients are served.
-/// `hold` returns the fault that ended the server, if there was one.
+/// Serves a device until `stop` is requested, and prints the result to `out`. `ready` is called with the commands of
+/// clients when they are served.
+pub fn run_until(
+    args: &ServeArgs,
+    stop: Stop,
+    out: &mut impl Write,
+    ready: impl FnOnce(String),
+) -> Result<(), Failure> {
+    let announce = |server: &Server, config: &DeviceConfig, monitor: &Monitor| {
+        ready(clients::welcome(config, server, args.no_delay, &monitor::welcome(monitor)));
+    };
+    session(args, || Ok(Interrupt::by(stop)), out, announce, wait)
+}
+
+/// Starts to handle the signals that end a server.
+pub fn signals() -> Result<Interrupt, Failure> {
+    Interrupt::with_message("\nending: outstanding requests complete; press Ctrl-C again to stop at once")
+}
+
+/// Waits until the end is requested, or the server fails. Returns its fault.
+#[expect(clippy::unnecessary_wraps, reason = "another command can fail here")]
+fn wait(server: &Server, _: &DeviceConfig, interrupt: &Interrupt) -> Result<Option<String>, Failure> {
+    Ok(server.wait(|| interrupt.requested(), warn).err())
+}
+
+/// Serves a device until `hold` returns, and prints the result to `out`. `handle` starts to handle signals. `announce`
+/// is called when clients are served. `hold` returns the fault that ended the server, if there was one.
 pub fn session(
     args: &ServeArgs,
+    handle: impl FnOnce() -> Result<Interrupt, Failure>,
     out: &mut impl Write,
     announce: impl FnOnce(&Server, &DeviceConfig, &Monitor),
     hold: impl FnOnce(&Server, &DeviceConfig, &Interrupt) -> Result<Option<String>, Failure>,
 ) -> Result<(), Failure> {
-    let message = "\nending: outstanding requests complete; press Ctrl-C again to stop at once";
     let readiness = Readiness::open(args.ready_fd)?;
     // Signals are handled only after these, so that Ctrl-C ends the process while it waits for a device file or a token
     // from a pipe.
     let (args, chosen) = &args.load()?;
     let token = args.monitor.token()?;
-    let interrupt = Interrupt::with_message(message)?;
+    let interrupt = handle()?;
     let config = &chosen.config;
     args.check_files(chosen)?;
     let directory =

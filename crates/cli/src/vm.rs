@@ -13,7 +13,7 @@ use floatgate_serve::{Address, Server};
 
 use crate::failure::{Failure, say, warn};
 use crate::run::interrupt::Interrupt;
-use crate::serve::{ServeArgs, session, size};
+use crate::serve::{ServeArgs, session, signals, size};
 
 /// Text at the end of `--help`.
 pub const HELP: &str = "\
@@ -132,7 +132,7 @@ pub fn run(args: &VmArgs) -> Result<(), Failure> {
     let serve = args.served(&directory, accelerator)?;
     let mut ended = Ok(None);
     let silent = |_: &Server, _: &DeviceConfig, _: &Monitor| ();
-    session(&serve, &mut std::io::stderr(), silent, |server, config, interrupt| {
+    session(&serve, signals, &mut std::io::stderr(), silent, |server, config, interrupt| {
         let disk = args.disk(&directory, server, &serve);
         say(&welcome(config, &disk, accelerator, &serve));
         let command = args.run.as_deref();

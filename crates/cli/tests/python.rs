@@ -46,6 +46,22 @@ fn commands_are_forwarded_with_their_arguments() {
 }
 
 #[test]
+fn commands_with_policies_in_python_are_forwarded() {
+    let packages = package(env!("CARGO_PKG_VERSION"));
+    for arguments in [
+        &["run", "tiny", "rw=read", "--policies", "own.py"][..],
+        &["device", "check", "tiny", "--policies=own.py"],
+        #[cfg(feature = "live")]
+        &["serve", "--policies", "own.py", "tiny"],
+    ] {
+        let output = call(&path(), packages.path(), arguments);
+        let printed = String::from_utf8(output.stdout).unwrap();
+        let given: Vec<String> = arguments.iter().map(|argument| format!("'{argument}'")).collect();
+        assert_eq!((output.status.code(), printed.trim()), (Some(7), &*format!("[{}]", given.join(", "))));
+    }
+}
+
+#[test]
 fn another_version_of_the_package_is_a_warning() {
     let packages = package("0.0.0-other");
     let output = call(&path(), packages.path(), &["study", "list"]);

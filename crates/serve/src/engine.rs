@@ -412,7 +412,9 @@ impl Engine {
     pub fn fatal_error(&self) -> Option<String> {
         let breach = || self.kept.stores(&self.device).iter().find_map(Store::breach);
         let defect = |what: &str| format!("{what}, which is a defect of the simulator");
-        self.fatal_error.clone().or_else(|| breach().map(defect))
+        // A policy that failed may also be the reason why requests do not complete.
+        let policy = self.device.fault().map(ToString::to_string);
+        policy.or_else(|| self.fatal_error.clone()).or_else(|| breach().map(defect))
     }
 
     /// Flushes the recording and the timeline if a flush is due: see [`Recorder::tick`].

@@ -10,7 +10,8 @@
 //!
 //! A [`monitor`] shows the state of the device and accepts control commands.
 //!
-//! `docs/live-timing.md` explains the handling of time. `docs/decisions/0015-live.md` gives the reasons for this design.
+//! `docs/live-timing.md` explains the handling of time. `docs/decisions/0015-live.md` gives the reasons for this
+//! design.
 
 pub mod address;
 mod calibrate;

@@ -280,6 +280,7 @@ impl Server {
         let mut round = 0_u32;
         loop {
             round = round.wrapping_add(1);
+            let is_over = ends();
             let (trouble, warnings) = {
                 let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
                 if round.is_multiple_of(ROUNDS) {
@@ -295,7 +296,7 @@ impl Server {
             if self.frontends.iter().any(|(thread, _)| thread.is_finished()) {
                 return Err("the serving thread failed, which is a defect: please report it".to_owned());
             }
-            if ends() {
+            if is_over {
                 return Ok(());
             }
             pause(PATIENCE);

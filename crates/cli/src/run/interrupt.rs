@@ -39,6 +39,12 @@ impl Interrupt {
         Interrupt::handle(message, false)
     }
 
+    /// Creates an interrupt by another program, which handles signals itself.
+    #[cfg(feature = "live")]
+    pub fn by(stop: Stop) -> Interrupt {
+        Interrupt { stop, overdue: Arc::default() }
+    }
+
     #[expect(clippy::disallowed_methods, reason = "waits for signals while the simulation runs")]
     fn handle(message: &'static str, has_deadline: bool) -> Result<Interrupt, Failure> {
         let cannot = |error| Failure::fault(format!("cannot handle signals: {error}"));

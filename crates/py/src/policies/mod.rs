@@ -9,6 +9,7 @@ mod call;
 mod columns;
 mod compiled;
 mod queue;
+pub mod registered;
 pub mod scheme;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use floatgate_core::cache::eviction::EvictionPolicy;
 use floatgate_core::cache::eviction::external::no_unit;
+use floatgate_core::config::Offer;
 use floatgate_core::external::{Built, Cause, Externals, Provider, Wanted, invalid, position};
 use floatgate_core::ftl::allocation::{AllocationPolicy, Order, PlaneSet};
 use floatgate_core::ftl::gc::trigger::TriggerPolicy;
@@ -65,6 +67,10 @@ impl Policies {
 }
 
 impl Provider for Policies {
+    fn offers(&self) -> Vec<Offer> {
+        self.others.offers()
+    }
+
     /// Builds a policy in Python.
     fn build(&self, wanted: Wanted) -> Result<Built, Cause> {
         if let Some(other) = self.other(wanted) {

@@ -3,12 +3,15 @@
 
 use std::ffi::OsString;
 
+use floatgate_py::serving::{Named, policies_of_command};
 use pyo3::prelude::*;
 
-/// Runs a command line, which starts with the name of the program, and returns the exit status.
+/// Runs a command line, which starts with the name of the program, and returns the exit status. `policies` are the
+/// registered policies in Python, with the function that finds them.
 #[pyfunction]
-fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
-    py.detach(|| floatgate_cli::main_with(example_policies::makers(), arguments))
+#[pyo3(signature = (arguments, policies=None))]
+fn command(py: Python<'_>, arguments: Vec<OsString>, policies: Option<(Py<PyAny>, Vec<Named>)>) -> u8 {
+    py.detach(|| floatgate_cli::main_with(policies_of_command(policies), arguments))
 }
 
 /// Bindings of the simulator, and the policies.
