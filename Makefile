@@ -18,6 +18,7 @@ PYTHON = $(or $(CARGO_TARGET_DIR),target)/python
 TEST_EXAMPLE = $(CARGO) build --package floatgate-example-python --features extension-module --locked && \
 	scripts/test_example.sh $(PYTHON) $(or $(CARGO_TARGET_DIR),target)
 COLUMNS = $(or $(CARGO_TARGET_DIR),target)/columns
+JOURNEYS = $(or $(CARGO_TARGET_DIR),target)/journeys
 PROSE = $(or $(CARGO_TARGET_DIR),target)/prose
 WORKFLOWS = $(or $(CARGO_TARGET_DIR),target)/workflows
 
@@ -183,7 +184,7 @@ validate: ## Compare with papers and other simulators; write docs/validation.md
 	$(CARGO) run --release --locked --bin floatgate-validate $(if $(QUICK),-- --quick)
 
 .PHONY: studies
-studies: ## Repeat the studies and the tutorial, and write their pages to docs/
+studies: ## Repeat the studies and the notebooks, and write their pages to docs/
 	@scripts/prerequisites.sh build
 	QUICK=$(QUICK) scripts/studies.sh $(PYTHON)-release $(or $(CARGO_TARGET_DIR),target)/studies$(if $(QUICK),-quick)
 
@@ -202,6 +203,13 @@ packages: ## Build all packages from a clean copy, and try them without Rust
 	@scripts/prerequisites.sh build
 	$(BUILD)
 	FLOATGATE=$(PROGRAM) scripts/packages.sh $(or $(CARGO_TARGET_DIR),target)/packages
+
+.PHONY: journeys
+journeys: ## Make the journeys of new users from the wheel alone, and time them
+	@scripts/prerequisites.sh test
+	rm -rf $(JOURNEYS)/dist
+	python3 -m pip wheel --quiet --no-deps --wheel-dir $(JOURNEYS)/dist .
+	tests/journeys/run.sh $(JOURNEYS)/dist/floatgate-*.whl $(JOURNEYS)/made
 
 .PHONY: container
 container: ## Build the container image with buildah, and try it
