@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Makes the journeys of new users, each from an empty directory, with nothing but the wheel and its optional libraries.
-# Prints how long each took. With names of journeys, makes only these.
+# Prints how long each took. With names of journeys, makes only these. PAGES is the documentation, from which a user
+# copies code.
 #
 #   run.sh WHEEL DIRECTORY [JOURNEY]...
 set -euo pipefail
 journeys=$(cd "$(dirname "$0")" && pwd)
+export PAGES=${journeys%/tests/journeys}/docs
 wheel=$(realpath "$1")
 directory=$2
 shift 2
@@ -12,6 +14,7 @@ shift 2
 rm -rf "$directory"
 mkdir -p "$directory"
 directory=$(cd "$directory" && pwd)
+
 # timed NAME COMMAND...: runs a command, and prints the time. If the command fails, prints its output and exits.
 timed() {
     local name=$1 start=$EPOCHREALTIME
@@ -28,10 +31,9 @@ timed() {
 python3 -m venv "$directory/environment"
 export PATH=$directory/environment/bin:$PATH
 timed installation python -m pip install --quiet "$wheel[pandas,plot]"
-[ $# -gt 0 ] || set -- student architect database lecturer mqsim
+[ $# -gt 0 ] || set -- student architect database lecturer scheme mqsim
 for name in "$@"; do
     mkdir "$directory/$name"
-    # A journey needs no files of the sources.
     cd "$directory/$name"
     timed "$name" bash -eu -o pipefail "$journeys/$name.sh"
 done
