@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from floatgate import _floatgate, _html, _values
 from floatgate import policies as _policies
 from floatgate._files import LARGEST_TOML, read_limited
-from floatgate.exceptions import ConfigError
+from floatgate.exceptions import ConfigError, FloatgateWarning
 from floatgate.importing import import_config
 
 if TYPE_CHECKING:
@@ -182,6 +183,43 @@ class Device:
         plain, known = _policies._resolve(options)
         overrides = self._overrides + tuple(_values.overrides(plain))
         return Device._of(self._source, self._text, overrides, self._policies | known)
+
+    def scaled(self, scale: str) -> Device:
+        """Create a device with a share of the blocks, and the same rates, latencies and steady state.
+
+        The parallel units remain, and the capacity shrinks with the blocks that hold data. The page on device files
+        lists how each option scales. A steady state is reached sooner. Options that are changed later are those of the
+        scaled device.
+
+        Parameters
+        ----------
+        scale
+            A fraction of at most 1, such as ``"1/16"``.
+
+        Returns
+        -------
+        Device
+
+        Raises
+        ------
+        ConfigError
+            Too few blocks would remain, or the device is an array.
+
+        Warns
+        -----
+        FloatgateWarning
+            An effect does not scale, such as the hits of a large buffer.
+
+        Examples
+        --------
+        >>> device = fg.Device("tlc-nvme").scaled("1/16")
+        >>> device.overrides[0]
+        'geometry.blocks=57'
+        """
+        overrides, notes = self._handle.scaling(scale)
+        for note in notes:
+            warnings.warn(note, FloatgateWarning, stacklevel=2)
+        return Device._of(self._source, self._text, self._overrides + tuple(overrides), self._policies)
 
     @property
     def name(self) -> str:

@@ -162,6 +162,7 @@ def optimize(
     precondition: str | Workload = "fill",
     prewrite: str = "none",
     attribution: bool = True,
+    scale: str | None = None,
     sampler: str = "tpe",
     seed: int = 1,
     batch: int = 8,
@@ -180,7 +181,7 @@ def optimize(
         counts. An objective may be a path of the space, if its values are numbers or a :class:`Range`.
     trials
         Total number of points, including points in the store.
-    workload, device, seeds, precondition, prewrite, attribution, n_jobs, progress
+    workload, device, seeds, precondition, prewrite, attribution, scale, n_jobs, progress
         As in :func:`sweep`.
     sampler
         Sampler of Optuna: ``"tpe"``, ``"nsga2"`` or ``"random"``.
@@ -231,7 +232,8 @@ def optimize(
             raise OptionError(f"the objective {name} is in the space, where not all its values are numbers")
     run = {
         "workload": workload, "device": device, "seeds": seeds_of(seeds), "precondition": precondition,
-        "prewrite": prewrite, "attribution": attribution, "store": store, "n_jobs": available(n_jobs, trials),
+        "prewrite": prewrite, "attribution": attribution, "scale": scale, "store": store,
+        "n_jobs": available(n_jobs, trials),
     }  # fmt: skip
     said = {"space": {path: where.described() for path, where in choices.items()}, "objectives": objectives,
             "sampler": sampler, "seed": seed, "batch": batch}  # fmt: skip
@@ -480,7 +482,7 @@ def command(arguments: list[str]) -> int:
     trials = chosen.trials or said.get("trials")
     if trials is None:
         raise OptionError(f"{chosen.file}: missing key `trials`, the number of points to try")
-    options = sweepfile.options_of(chosen.file, said) | {
+    options = sweepfile.options_of(chosen.file, said | sweepfile.scale_of(chosen)) | {
         key: said[key] for key in ("batch", "sampler", "seed") if key in said
     }
     output = chosen.out or said.get("output")

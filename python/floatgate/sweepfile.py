@@ -26,6 +26,7 @@ RUN_KEYS: dict[str, type | tuple[type, ...]] = {
     "precondition": str,
     "prewrite": str,
     "attribution": bool,
+    "scale": str,
     "seeds": (int, str, list),
     "store": str,
     "output": str,
@@ -41,6 +42,7 @@ FILE specifies the runs:
   workload = "rw=randwrite bs=4k iodepth=4 number_ios=5k"
   seeds = 3                        # or "5..9", or [1, 2, 3]
   precondition = "steady"
+  scale = "1/2"                    # share of the blocks of each device
   columns = ["write_amplification", "write.latency_us.p99"]
 
   [space]                          # every combination; or [[points]], or [sobol] with n and space
@@ -61,6 +63,7 @@ def parser(word: str, description: str, epilog: str) -> argparse.ArgumentParser:
     )
     made.add_argument("file", metavar="FILE", help="TOML file with the runs")
     made.add_argument("--store", metavar="DIR", help=f"keep runs in DIR [default: FILE's name with .{word}]")
+    made.add_argument("--scale", metavar="SCALE", help="share of the blocks of each device, overriding the file")
     made.add_argument("--out", metavar="TABLE", help="write the whole table, as .csv or .parquet")
     _files.add_engine(made)
     return made
@@ -68,9 +71,8 @@ def parser(word: str, description: str, epilog: str) -> argparse.ArgumentParser:
 
 def options_of(file: str, said: dict[str, Any]) -> dict[str, Any]:
     """Return the options of :func:`floatgate.sweep` that a file sets for all runs."""
-    options: dict[str, Any] = {
-        key: said[key] for key in ("device", "workload", "precondition", "prewrite", "attribution") if key in said
-    }
+    keys = ("device", "workload", "precondition", "prewrite", "attribution", "scale")
+    options: dict[str, Any] = {key: said[key] for key in keys if key in said}
     if isinstance(options.get("workload"), list) and not all(isinstance(one, str) for one in options["workload"]):
         raise OptionError(f"{file}: workload must be a text, or a list of texts that run concurrently")
     if "seeds" in said:
@@ -79,6 +81,11 @@ def options_of(file: str, said: dict[str, Any]) -> dict[str, Any]:
         except OptionError as error:
             raise OptionError(f"{file}: {error}") from error
     return options
+
+
+def scale_of(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return the scale of a command line, as the key of a file."""
+    return {} if arguments.scale is None else {"scale": arguments.scale}
 
 
 def place_of(word: str, arguments: argparse.Namespace, said: dict[str, Any]) -> str:
@@ -156,7 +163,7 @@ def command(arguments: list[str]) -> int:
     made.add_argument("--columns", metavar="A,B,...", help="columns to print, overriding the file")
     chosen = made.parse_args(arguments)
     said = _files.read_toml(chosen.file, _KEYS)
-    options = options_of(chosen.file, said)
+    options = options_of(chosen.file, said | scale_of(chosen))
     space = space_of(chosen.file, said)
     store = place_of("sweep", chosen, said)
     output = chosen.out or said.get("output")

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -19,7 +20,7 @@ from floatgate._distributing import available, each
 from floatgate._metrics import NO_METRICS, declared
 from floatgate._words import in_python
 from floatgate.device import Device
-from floatgate.exceptions import ConfigError, FloatgateError, OptionError, Problem, WorkloadError
+from floatgate.exceptions import ConfigError, FloatgateError, FloatgateWarning, OptionError, Problem, WorkloadError
 from floatgate.ranges import Range, Ranges, dimensions
 from floatgate.running import run
 from floatgate.seeds import Seeds, seeds_of
@@ -116,6 +117,8 @@ class _Task:
     directory: str = field(default_factory=os.getcwd)
     states: str | None = None
     """Directory of states that are shared with other runs."""
+    scale: str | None = None
+    """Share of the blocks of the device, or None for all blocks."""
 
     def key(self) -> str:
         """Return a key of everything that determines the result: 32 hexadecimal digits, equal for equal runs.
@@ -141,7 +144,12 @@ class _Task:
         device = self.device
         if not isinstance(device, Device):
             device = Device(_placed(os.fspath(device), self.directory))
-        return device.with_options(self.options)
+        device = device.with_options(self.options)
+        if self.scale is None:
+            return device
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FloatgateWarning)  # those of each point
+            return device.scaled(self.scale)
 
     def row(self) -> dict[str, Any]:
         """Run the task, and return the data to store: the summary, or the error."""
@@ -227,6 +235,7 @@ def sweep(
     precondition: str | Workload = "fill",
     prewrite: str = "none",
     attribution: bool = True,
+    scale: str | None = None,
     store: str | os.PathLike[str] | None = None,
     n_jobs: int | None = None,
     progress: bool | Callable[[int, int, float | None], object] | None = None,
@@ -241,6 +250,8 @@ def sweep(
         ``"precondition"`` select other devices, workloads and states.
     workload, device, precondition, prewrite, attribution
         As in :func:`run`, for all points that do not override them.
+    scale
+        Share of the blocks of each device, after the parameters of the point: see :meth:`Device.scaled`.
     seeds
         Seeds of each point: their number, a range such as ``"5..9"``, or a list.
     store
@@ -283,7 +294,7 @@ def sweep(
     chosen = seeds_of(seeds)
     tasks = [
         _task(point, seed, workload=workload, device=device, precondition=precondition, prewrite=prewrite,
-              attribution=attribution)
+              attribution=attribution, scale=scale)
         for point in _points(space)
         for seed in chosen
     ]  # fmt: skip

@@ -41,6 +41,35 @@ def test_later_options_override_earlier_ones():
     assert fg.Device("tiny").config["geometry"]["channels"] == 2
 
 
+def test_a_scaled_device_is_that_of_the_command(command):
+    device = fg.Device("tlc-nvme", {"gc.victim": "fifo"}).scaled("1/16")
+    assert device.config["geometry"]["blocks"] == 57
+    assert device.digest in command("device", "check", "tlc-nvme", "--set", "gc.victim=fifo", "--scale", "1/16")
+    # Later options are those of the scaled device, and its pickle keeps the scale.
+    assert device.with_options({"geometry.blocks": 64}).config["geometry"]["blocks"] == 64
+    assert pickle.loads(pickle.dumps(device)) == device
+    assert fg.Device("tlc-nvme").scaled("1/1") == fg.Device("tlc-nvme")
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "message"),
+    [
+        ("tlc-nvme", "0.1", "invalid scale `0.1`: expected a fraction of at most 1, such as 1/16"),
+        ("tlc-nvme", "1/900", "the least scale of this device is 1/"),
+        ("tiny", "1/32", "too few of the 32 blocks of each plane remain, 1: at least 8 have to hold data"),
+    ],
+)
+def test_a_scale_that_is_not_possible_is_an_error(name, scale, message):
+    with pytest.raises(fg.ConfigError) as error:
+        fg.Device(name).scaled(scale)
+    assert message in str(error.value)
+
+
+def test_an_effect_that_does_not_scale_is_a_warning():
+    with pytest.warns(fg.FloatgateWarning, match="the buffer of 1GiB is 1.8% of the capacity, instead of 0.1%"):
+        fg.Device("tlc-nvme", {"buffer.capacity": "1GiB"}).scaled("1/16")
+
+
 def test_devices_with_equal_parameters_are_equal():
     device = fg.Device("tiny", {"geometry.channels": 4})
     other = fg.Device.from_toml('base = "tiny"\ngeometry.channels = 4')

@@ -53,6 +53,17 @@ def test_a_grid_has_a_row_per_run():
     assert last["error"] is None
 
 
+def test_a_scale_applies_after_the_parameters_of_a_point(tmp_path, runs):
+    base = fg.Device("tiny", {"capacity.spare": 0.4})
+    table = sweep({"geometry.blocks": [64, 128]}, device=base, scale="1/4", store=tmp_path)
+    scaled = [base.with_options({"geometry.blocks": blocks}).scaled("1/4") for blocks in (64, 128)]
+    assert table["config_digest"].to_pylist() == [one.digest for one in scaled]
+    # The same devices without a scale are the same runs.
+    before = len(runs)
+    sweep([{"device": one} for one in scaled], store=tmp_path)
+    assert len(runs) == before
+
+
 @pytest.mark.parametrize("device", ["tiny", "hu2011", "agrawal2008-mtron", "raid.toml"])
 def test_the_columns_are_known_before_the_runs(device, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

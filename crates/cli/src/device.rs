@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use clap_complete::ArgValueCompleter;
 use floatgate_array::config::ArrayConfig;
 use floatgate_core::config::cells::CellMode;
+use floatgate_core::config::scale::{RULES, Scale, Scaled, Scaling};
 use floatgate_core::config::{self, DeviceConfig, Direction, Listed, Listing};
 use floatgate_core::device::{Options, needed};
 use floatgate_core::external::Externals;
@@ -61,6 +62,20 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 1)]
         scenario: usize,
     },
+    /// Write a device file with a share of the blocks, such as 1/16, and the same steady state
+    ///
+    /// Rates, latencies and write amplification remain, and a steady state is reached sooner. The file starts with the
+    /// options that differ and those that do not, with reasons. See docs/own-drive.md.
+    Scale {
+        #[command(flatten)]
+        device: Selection,
+        /// Share of the blocks, such as 1/16
+        #[arg(value_name = "SCALE", conflicts_with = "scale")]
+        by: Scale,
+        /// Write the device to FILE, and print only what differs
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
     /// Print the JSON schema of device files, for completion in editors
     Schema,
 }
@@ -77,6 +92,12 @@ pub struct Selection {
     /// Python file or module that registers policies; can be repeated [Python package]
     #[arg(long, value_name = "FILE")]
     pub policies: Vec<String>,
+    /// Use a share of the blocks, such as 1/16, with the same rates, latencies and steady state
+    ///
+    /// The parallel units remain, and the capacity shrinks with the blocks that hold data. See `floatgate device
+    /// scale`.
+    #[arg(long, value_name = "SCALE")]
+    pub scale: Option<Scale>,
     /// External policies that the program provides.
     #[arg(skip)]
     pub makers: Externals,
@@ -85,7 +106,7 @@ pub struct Selection {
 impl Selection {
     /// Returns the device for the specification of a run.
     pub fn spec(&self) -> DeviceSpec {
-        DeviceSpec::named(&self.device, &self.overrides).with_makers(self.makers.clone())
+        DeviceSpec::named(&self.device, &self.overrides).with_scale(self.scale).with_makers(self.makers.clone())
     }
 }
 
@@ -104,7 +125,7 @@ impl Args {
     /// Returns the selected device, if the command has one.
     pub fn selection(&mut self) -> Option<&mut Selection> {
         match &mut self.command {
-            Command::Show { device, .. } | Command::Check { device } => Some(device),
+            Command::Show { device, .. } | Command::Check { device } | Command::Scale { device, .. } => Some(device),
             Command::List { .. } | Command::Import { .. } | Command::Schema => None,
         }
     }
@@ -156,11 +177,57 @@ fn write_page(out: &mut impl Write, args: Args, makers: &Externals) -> anyhow::R
             writeln!(out, "simulating it takes {memory} of memory when it is full")?;
         }
         Command::Import { .. } => {}
+        Command::Scale { device, by, out: file } => {
+            let scaled = &device.spec().with_scale(Some(by)).load()?.scaled.expect("a scaled device");
+            let text = scaled_file(scaled, by)?;
+            match file {
+                None => write!(out, "{text}")?,
+                Some(path) => {
+                    write_new(&path, &text)?;
+                    write!(out, "{}", explanation(scaled, by))?;
+                    writeln!(out, "\nwritten to {}", escaped(&path.display().to_string()))?;
+                }
+            }
+        }
         Command::Schema => {
             writeln!(out, "{}", serde_json::to_string_pretty(&config::json_schema_with(&makers.offers()))?)?
         }
     }
     Ok(())
+}
+
+/// Returns the device file of a scaled device, which starts with an explanation.
+fn scaled_file(scaled: &Scaled, scale: Scale) -> anyhow::Result<String> {
+    let mut device = scaled.device.resolved();
+    device.description =
+        format!("{} Scaled to {scale} of its blocks.", device.description.trim_end()).trim().to_owned();
+    device.name = format!("{}-{}", device.name, scale.to_string().replace('/', "-"));
+    let comments: String =
+        explanation(scaled, scale).lines().map(|line| format!("# {line}").trim_end().to_owned() + "\n").collect();
+    Ok(format!("{comments}\n{}", toml::to_string(&device)?))
+}
+
+/// Returns the options that differ in a scaled device, and those that remain, with the reasons.
+fn explanation(scaled: &Scaled, scale: Scale) -> String {
+    let mut text = format!("{} with {scale} of its blocks. These options differ:\n", scaled.device.name);
+    for change in &scaled.changes {
+        text += &format!("  {change}\n");
+    }
+    text += "These remain:\n";
+    for rule in RULES.iter().filter(|rule| matches!(rule.scaling, Scaling::Relative | Scaling::Kept)) {
+        text += &format!("  {}: {}\n", rule.options.join(", "), rule.why);
+    }
+    for note in &scaled.notes {
+        text += &format!("Note: {note}\n");
+    }
+    escaped_lines(&text).into_owned()
+}
+
+/// Writes a new file.
+fn write_new(path: &Path, text: &str) -> anyhow::Result<()> {
+    let written = std::fs::File::create_new(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    written
+        .map_err(|error| anyhow::anyhow!("cannot write {}: {error}; give a path that does not exist", path.display()))
 }
 
 /// Title of a group of built-in devices, and whether a device belongs to it.

@@ -289,6 +289,7 @@ mod tests {
             DeviceSpec::named("tiny", &["gc.victim=fifo".to_owned(), "geometry.channels=4".to_owned()]),
             vec!["rw=read bs=4k; rw=write".to_owned(), "trace=a.csv limit=3".to_owned(), "-".to_owned()],
         );
+        spec.device.scale = "3/16".parse().ok();
         spec.state = StateSpec::Precondition("invalid=0.5".to_owned());
         spec.prewrite = "even".parse().unwrap();
         spec.seed = u64::MAX;

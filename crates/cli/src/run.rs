@@ -248,6 +248,7 @@ pub fn run(args: &RunArgs, given: Vec<String>) -> Result<(), Failure> {
     // Signals are handled only from here on, so that Ctrl-C ends the process while it waits for a device file that is a
     // pipe.
     let chosen = spec.device.load().map_err(Failure::mistake)?;
+    chosen.scale_notes().iter().for_each(|note| say(&format!("note: {note}")));
     let interrupt = Interrupt::install()?;
     let traces = Traces::new(spec.traces.clone(), interrupt.stop());
     let terminal = Terminal::new(interrupt);

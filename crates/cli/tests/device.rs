@@ -32,6 +32,32 @@ fn mistake(arguments: &[&str]) -> String {
 }
 
 #[test]
+fn scale_writes_a_device_file_that_says_what_differs() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("scaled.toml");
+    let path = file.to_str().unwrap();
+    let printed = output(&["device", "scale", "tlc-nvme", "1/16", "--out", path]);
+    let text = std::fs::read_to_string(&file).unwrap();
+    for line in ["tlc-nvme with 1/16 of its blocks. These options differ:", "  geometry.blocks = 57 (was 910)"] {
+        assert!(printed.contains(&format!("{line}\n")) && text.contains(&format!("# {line}\n")), "{printed}\n{text}");
+    }
+    assert!(printed.contains("\nThese remain:\n  temperature, gc.trigger, "), "{printed}");
+    assert_eq!(output(&["device", "scale", "tlc-nvme", "1/16"]), text);
+    let digest = |arguments: &[&str]| output(arguments).split("digest ").nth(1).unwrap()[..32].to_owned();
+    let scaled = digest(&["device", "check", path]);
+    assert_eq!(scaled, digest(&["device", "check", "tlc-nvme", "--scale", "1/16"]));
+    let shown = output(&["device", "show", path]);
+    assert!(
+        shown.starts_with("tlc-nvme-1-16: ") && shown.contains("scaled by 1/16 from 910; assumed: 16 dies"),
+        "{shown}"
+    );
+    let error = mistake(&["device", "scale", "tlc-nvme", "1/16", "--out", path]);
+    assert!(error.contains("give a path that does not exist"), "{error}");
+    let error = mistake(&["device", "scale", "tlc-nvme", "1/400"]);
+    assert!(error.contains("the least scale of this device is 1/"), "{error}");
+}
+
+#[test]
 fn list_has_a_line_for_each_device() {
     let list = output(&["device", "list"]);
     let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../core/devices")).unwrap().count();

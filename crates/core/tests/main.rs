@@ -39,6 +39,7 @@ mod pools;
 mod prewrite;
 mod queueing;
 mod reserve;
+mod scale;
 mod sensitivity;
 mod serving;
 mod slc_cache;

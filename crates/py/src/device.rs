@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use floatgate_core::cache::eviction::EvictionConfig;
+use floatgate_core::config::scale::Scale;
 use floatgate_core::config::{BUILTINS, DeviceConfig as Config, ExternalConfig};
 use floatgate_core::contract;
 use floatgate_core::external::Externals;
@@ -59,6 +60,20 @@ impl DeviceConfig {
     #[staticmethod]
     fn from_toml(py: Python<'_>, text: &str, called: &str, overrides: Vec<String>) -> PyResult<DeviceConfig> {
         load(py, DeviceSpec::text(text, called, &overrides))
+    }
+
+    /// Returns the overrides that scale the device, and notes on effects that do not scale.
+    fn scaling(&self, py: Python<'_>, scale: &str) -> PyResult<(Vec<String>, Vec<String>)> {
+        let refuse = |message: &str| Err(exception(py, "ConfigError", message));
+        let scale = match scale.parse::<Scale>() {
+            Ok(scale) => scale,
+            Err(error) => return refuse(&error),
+        };
+        if self.chosen.array.is_some() {
+            return refuse("an array cannot be scaled; scale the devices of its members");
+        }
+        let scaled = self.chosen.config.scaled(scale).map_err(|error| config_error(py, &error))?;
+        Ok((scaled.overrides(), scaled.notes))
     }
 
     /// Returns the policies that are neither built in nor part of the extension module: the path of the key, the name,

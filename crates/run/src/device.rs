@@ -1,6 +1,7 @@
 //! Device of a run: its specification and its configuration.
 
 use floatgate_array::config::{self as array, ArrayConfig};
+use floatgate_core::config::scale::{Scale, Scaled};
 use floatgate_core::config::{self, ConfigError, DeviceConfig, Problem};
 use floatgate_core::external::Externals;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,9 @@ pub struct DeviceSpec {
     /// Overridden parameters, in the syntax of `--set`: `gc.victim=fifo`.
     #[serde(default)]
     pub overrides: Vec<String>,
+    /// Share of the blocks that the device has, after the overrides. `None`: all blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<Scale>,
     /// External policies of the program that loads the device. They are not stored with the specification.
     #[serde(skip)]
     pub makers: Externals,
@@ -50,7 +54,12 @@ impl DeviceSpec {
     }
 
     fn from(source: DeviceSource, overrides: &[String]) -> DeviceSpec {
-        DeviceSpec { source, overrides: overrides.to_vec(), makers: Externals::default() }
+        DeviceSpec { source, overrides: overrides.to_vec(), scale: None, makers: Externals::default() }
+    }
+
+    /// Sets the share of the blocks that the device has.
+    pub fn with_scale(self, scale: Option<Scale>) -> DeviceSpec {
+        DeviceSpec { scale, ..self }
     }
 
     /// Adds external policies of the program that loads the device.
@@ -102,10 +111,19 @@ impl DeviceSpec {
     fn load_array(&self, text: &str) -> Result<LoadedDevice, ConfigError> {
         let load = |overrides: &[String]| array::from_toml(&self.makers.offers(), text, self.called(), overrides);
         let array = load(&self.overrides)?;
+        if let Some(scale) = self.scale {
+            let message = format!(
+                "{}: this is an array, which cannot be scaled to {scale}; scale the device files of its members with \
+                 `floatgate device scale`",
+                self.called()
+            );
+            return Err(ConfigError::Refused(vec![Problem::new("array", message)]));
+        }
         let plain = if self.overrides.is_empty() { None } else { load(&[]).ok() };
         let plain_digest = plain.as_ref().unwrap_or(&array).digest();
         let (config, plain) = (array.as_one_ssd(), plain.map(|plain| plain.as_one_ssd()));
-        Ok(LoadedDevice { spec: self.clone(), config, plain, array: Some(Box::new(array)), plain_digest, base: None })
+        let (spec, array) = (self.clone(), Some(Box::new(array)));
+        Ok(LoadedDevice { spec, config, plain, array, plain_digest, base: None, scaled: None })
     }
 
     fn load_with(
@@ -113,11 +131,17 @@ impl DeviceSpec {
         base: Option<String>,
         load: impl Fn(&[String]) -> Result<DeviceConfig, ConfigError>,
     ) -> Result<LoadedDevice, ConfigError> {
-        let config = load(&self.overrides)?;
+        let whole = load(&self.overrides)?;
+        let scaled = self.scale.map(|scale| whole.scaled(scale)).transpose()?;
+        let config = match &scaled {
+            Some(scaled) => load(&[self.overrides.clone(), scaled.overrides()].concat())?,
+            None => whole,
+        };
         // If the file is invalid without the overrides, the digest is that of the device with overrides.
-        let plain = if self.overrides.is_empty() { None } else { load(&[]).ok() };
+        let is_plain = self.overrides.is_empty() && scaled.is_none();
+        let plain = if is_plain { None } else { load(&[]).ok() };
         let plain_digest = plain.as_ref().unwrap_or(&config).digest();
-        Ok(LoadedDevice { spec: self.clone(), config, plain, array: None, plain_digest, base })
+        Ok(LoadedDevice { spec: self.clone(), config, plain, array: None, plain_digest, base, scaled })
     }
 }
 
@@ -136,12 +160,25 @@ pub struct LoadedDevice {
     pub plain_digest: String,
     /// Built-in device that the device is, or is based on.
     pub base: Option<String>,
+    /// Changes of the scale, if the device is scaled.
+    pub scaled: Option<Scaled>,
 }
 
 impl LoadedDevice {
     /// Returns the digest of the device with overrides.
     pub fn digest(&self) -> String {
         self.array.as_ref().map_or_else(|| self.config.digest(), |array| array.digest())
+    }
+
+    /// Returns notes on the scale for the user: the changes, and effects that do not scale.
+    pub fn scale_notes(&self) -> Vec<String> {
+        let (Some(scaled), Some(scale)) = (&self.scaled, self.spec.scale) else { return Vec::new() };
+        let changes: Vec<String> = scaled.changes.iter().map(ToString::to_string).collect();
+        let first = format!(
+            "scaled to {scale}: {}; a workload scales only as far as its sizes are percentages",
+            changes.join(", ")
+        );
+        [first].into_iter().chain(scaled.notes.iter().cloned()).collect()
     }
 
     /// Fails if the device is an array. `what` is what needs a single SSD, such as `floatgate serve`.

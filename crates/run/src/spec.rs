@@ -404,6 +404,7 @@ impl RunSpec {
             arguments.extend([name.to_owned(), value].into_iter().filter(|word| !word.is_empty()));
         };
         self.device.overrides.iter().for_each(|text| add("--set", text.clone()));
+        self.device.scale.iter().for_each(|scale| add("--scale", scale.to_string()));
         self.traces.arguments().into_iter().for_each(|(name, value)| add(name, value));
         match &self.state {
             state if *state == StateSpec::default() => {}

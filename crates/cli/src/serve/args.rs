@@ -126,6 +126,7 @@ impl ServeArgs {
         let mut arguments = vec!["run".to_owned(), self.device.device.clone(), path.display().to_string()];
         arguments.extend(self.device.overrides.iter().flat_map(|set| ["--set".to_owned(), set.clone()]));
         arguments.extend(self.device.policies.iter().flat_map(|file| ["--policies".to_owned(), file.clone()]));
+        arguments.extend(self.device.scale.iter().flat_map(|scale| ["--scale".to_owned(), scale.to_string()]));
         arguments.extend(match before {
             Some(state) => ["--load-state".to_owned(), state.display().to_string()],
             None => ["--precondition".to_owned(), self.precondition().to_owned()],

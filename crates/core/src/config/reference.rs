@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::path::join;
+use super::scale::{KEPT_BLOCKS, MIN_BLOCKS, RULES, Scaling};
 use super::schema::{BASE_DOC, Schema, Shape, Variant, quantities};
 use super::{BUILTINS, builtin};
 
@@ -46,9 +47,35 @@ pub fn reference_page() -> String {
     let base = format!("| `base` | name of a built-in device | | {BASE_DOC} |\n");
     write_table(&mut page, &schema, schema.root(), &base, true);
     write_sections(&mut page, &schema, schema.root(), "");
+    write_scaling(&mut page);
     page.truncate(page.trim_end().len());
     page.push('\n');
     page
+}
+
+/// Writes how each option scales.
+fn write_scaling(page: &mut String) {
+    let _ = write!(
+        page,
+        "## Devices on fewer blocks\n\n`floatgate device scale`, `--scale` and `Device.scaled` take a device with a share \
+         of its blocks, such as 1/16, so that a\nsteady state is reached sooner ([example](../own-drive.md#scale-the-number-of-blocks)). \
+         The longest path that covers an\noption decides.\n\n| Options | Scaling | Reason |\n|---|---|---|\n"
+    );
+    for rule in RULES {
+        let options: Vec<String> = rule.options.iter().map(|option| format!("`{option}`")).collect();
+        let scaling = match rule.scaling {
+            Scaling::Proportional => "in proportion".to_owned(),
+            Scaling::Reserve => format!("in proportion, but the first {KEPT_BLOCKS} blocks remain"),
+            Scaling::Capacity => "with the blocks that hold data".to_owned(),
+            Scaling::Relative | Scaling::Kept => "none".to_owned(),
+        };
+        let _ = writeln!(page, "| {} | {scaling} | {} |", options.join(", "), cell(rule.why));
+    }
+    let _ = write!(
+        page,
+        "\nThe blocks that hold data are those of a plane without factory bad blocks, free blocks, the free halves of open \
+         blocks,\nand the blocks of the map and of the SLC cache. At least {MIN_BLOCKS} of each plane have to remain.\n"
+    );
 }
 
 /// Writes a section for each table and each choice among the keys of `node`. The description of a key with a section

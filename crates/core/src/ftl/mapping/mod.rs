@@ -12,6 +12,7 @@ mod needs;
 mod outstanding;
 mod own_blocks;
 pub mod replacement;
+mod scale;
 #[cfg(test)]
 mod stub;
 
