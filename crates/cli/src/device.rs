@@ -142,9 +142,29 @@ pub fn run(args: Args, makers: &Externals) -> Result<(), Failure> {
         }
         return Ok(());
     }
+    if let Command::Scale { device, by, out } = &args.command {
+        return scale(device, *by, out.as_deref());
+    }
     let mut page = Vec::new();
     write_page(&mut page, args, makers)?;
     print(page)
+}
+
+/// Prints a scaled device, or writes it to `out` and prints what differs.
+fn scale(device: &Selection, by: Scale, out: Option<&Path>) -> Result<(), Failure> {
+    let loaded = device.spec().with_scale(Some(by)).load().map_err(Failure::mistake)?;
+    let scaled = &loaded.scaled.expect("a scaled device");
+    let text = scaled_file(scaled, by)?;
+    let Some(path) = out else { return print(text) };
+    let written = std::fs::File::create_new(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| {
+        let what = format!("cannot write {}: {error}", path.display());
+        match error.kind() {
+            std::io::ErrorKind::AlreadyExists => Failure::mistake(format!("{what}; give a path that does not exist")),
+            _ => Failure::fault(what),
+        }
+    })?;
+    print(format!("{}\nwritten to {}\n", explanation(scaled, by), escaped(&path.display().to_string())))
 }
 
 /// Writes the output of the command to `out`.
@@ -176,19 +196,7 @@ fn write_page(out: &mut impl Write, args: Args, makers: &Externals) -> anyhow::R
             writeln!(out, "{path}: {name} is a valid {kind}, digest {}", chosen.digest())?;
             writeln!(out, "simulating it takes {memory} of memory when it is full")?;
         }
-        Command::Import { .. } => {}
-        Command::Scale { device, by, out: file } => {
-            let scaled = &device.spec().with_scale(Some(by)).load()?.scaled.expect("a scaled device");
-            let text = scaled_file(scaled, by)?;
-            match file {
-                None => write!(out, "{text}")?,
-                Some(path) => {
-                    write_new(&path, &text)?;
-                    write!(out, "{}", explanation(scaled, by))?;
-                    writeln!(out, "\nwritten to {}", escaped(&path.display().to_string()))?;
-                }
-            }
-        }
+        Command::Import { .. } | Command::Scale { .. } => {}
         Command::Schema => {
             writeln!(out, "{}", serde_json::to_string_pretty(&config::json_schema_with(&makers.offers()))?)?
         }
@@ -221,13 +229,6 @@ fn explanation(scaled: &Scaled, scale: Scale) -> String {
         text += &format!("Note: {note}\n");
     }
     escaped_lines(&text).into_owned()
-}
-
-/// Writes a new file.
-fn write_new(path: &Path, text: &str) -> anyhow::Result<()> {
-    let written = std::fs::File::create_new(path).and_then(|mut file| file.write_all(text.as_bytes()));
-    written
-        .map_err(|error| anyhow::anyhow!("cannot write {}: {error}; give a path that does not exist", path.display()))
 }
 
 /// Title of a group of built-in devices, and whether a device belongs to it.

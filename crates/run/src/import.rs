@@ -35,8 +35,10 @@ pub fn from_text(text: &str, called: &str, scenario: usize) -> Result<Imported, 
 }
 
 /// Returns the remedy if a file, which was given as a device or a workload, is a configuration of another simulator.
+/// Pipes are not read again, because that would wait for another writer.
 pub fn remedy(path: &str) -> Option<String> {
-    let simulator = recognize(&text_of(Path::new(path)).ok()?)?;
+    let file = Some(Path::new(path)).filter(|path| path.is_file())?;
+    let simulator = recognize(&text_of(file).ok()?)?;
     let (what, to) = match simulator {
         Simulator::MqsimWorkload => ("jobs", "jobs.fio"),
         _ => ("a device file", "mine.toml"),
