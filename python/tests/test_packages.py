@@ -51,7 +51,7 @@ def test_included_files_are_found(root):
 
 
 def test_crates_have_included_files_and_licenses(root, crates):
-    assert len(crates) == 10
+    assert len(crates) == 11
     for crate in crates:
         listed = cargo(root, "package", "--package", crate["name"], "--list", "--allow-dirty")
         names = set(listed.splitlines())
