@@ -229,12 +229,15 @@
       `${name} ${percent(mean(which))}`).join(", ")}`);
   }
 
-  // Returns the operation of the latency chart. Until the user chooses one, it is the first that has had requests.
+  // Returns the operation of the latency chart. Until the user chooses one, it is the one that had the most requests when
+  // the first of them were seen.
   function shownOperation() {
     const choice = at("operation");
     if (!choice.dataset.chosen) {
-      const busy = [...choice.options].find(({ value }) => shown().frames.some((frame) => frame.requests[value].count));
-      choice.value = (busy || choice.options[0]).value;
+      const count = ({ value }) => shown().frames.reduce((all, frame) => all + frame.requests[value].count, 0);
+      const [most] = [...choice.options].sort((one, other) => count(other) - count(one));
+      choice.value = most.value;
+      choice.dataset.chosen = count(most) ? "most" : "";
     }
     return choice.value;
   }
