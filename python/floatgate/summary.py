@@ -264,10 +264,12 @@ class Parts(Node):
     """Firmware of the controller: wait for a core, and execution."""
 
     throttle_us: float
-    """Throttle of host writes: delay of the write, and of writes before it (`config.gc.throttle`). Absent if 0."""
+    """Throttle of host writes: delay of the write, and of writes before it (`config.gc.throttle`,
+    `config.buffer.credits`). Absent if 0."""
 
     buffer_us: float
-    """Memory of the controller: wait for room, wait of a flush, and access."""
+    """Memory of the controller: wait for room, also of earlier writes (`config.host.order`), wait of a flush, and
+    access."""
 
     order_us: float
     """Wait for an earlier write of the same mapping unit."""

@@ -58,7 +58,7 @@ def test_a_scale_applies_after_the_parameters_of_a_point(tmp_path, runs):
     table = sweep({"geometry.blocks": [64, 128]}, device=base, scale="1/4", store=tmp_path)
     scaled = [base.with_options({"geometry.blocks": blocks}).scaled("1/4") for blocks in (64, 128)]
     assert table["config_digest"].to_pylist() == [one.digest for one in scaled]
-    # The same devices without a scale are the same runs.
+    # A sweep of the scaled devices finds these runs in the store.
     before = len(runs)
     sweep([{"device": one} for one in scaled], store=tmp_path)
     assert len(runs) == before

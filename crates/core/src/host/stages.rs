@@ -77,7 +77,10 @@ impl HostInterface {
     #[inline(always)]
     pub fn take_read(&mut self) -> Option<RequestId> {
         let &id = self.unadmitted.front().filter(|_| self.is_one_queue)?;
-        (self.requests[id].request.operation == Operation::Read).then(|| self.end_admission())?;
+        if self.requests[id].request.operation != Operation::Read {
+            return None;
+        }
+        self.end_admission();
         Some(id)
     }
 

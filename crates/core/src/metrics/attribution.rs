@@ -63,10 +63,12 @@ parts! {
     /// Firmware of the controller: wait for a core, and execution.
     #[serde(default)]
     Firmware: firmware_us,
-    /// Throttle of host writes: delay of the write, and of writes before it (`config.gc.throttle`). Absent if 0.
+    /// Throttle of host writes: delay of the write, and of writes before it (`config.gc.throttle`,
+    /// `config.buffer.credits`). Absent if 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     Throttle: throttle_us,
-    /// Memory of the controller: wait for room, wait of a flush, and access.
+    /// Memory of the controller: wait for room, also of earlier writes (`config.host.order`), wait of a flush, and
+    /// access.
     Buffer: buffer_us,
     /// Wait for an earlier write of the same mapping unit.
     Order: order_us,

@@ -105,9 +105,10 @@ impl Controller {
         }
         let search = self.search.as_ref()?;
         let depth = search.depth;
-        Some(match search.of.continues || search.is_last {
-            true => format!("latency_target ended at a depth of {depth}"),
-            false => format!("the search of latency_target ended at a depth of {depth}, before it had found one"),
+        Some(if search.of.continues || search.is_last {
+            format!("latency_target ended at a depth of {depth}")
+        } else {
+            format!("the search of latency_target ended at a depth of {depth}, before it had found one")
         })
     }
 }
