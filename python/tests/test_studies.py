@@ -122,6 +122,19 @@ def test_the_overview_has_the_rules_of_verdicts_and_workloads(root):
         assert f"|{variant.short}|{name}|{variant.about}|" in text
 
 
+def test_the_overview_has_the_times_of_writes_beside_those_of_ssdsim(root, tmp_path):
+    text = (root / "docs" / "studies" / "index.md").read_text()
+    rows = re.findall(r"^\|(\w+)\|[\d. /]+\|([\d.]+) / ([\d.]+)\|", text, re.MULTILINE)
+    assert len(rows) == 6
+    cases = {"static": hu.FOUR_CHANNELS | hu.static("s2"), "dynamic": hu.FOUR_CHANNELS | hu.dynamic("s2")}
+    for name, *printed in rows:
+        footprint = (48 << 20) / workloads.area(name)
+        setting = studies.Setting(requests=8000, footprint=footprint, directory=tmp_path, jobs=1)
+        found = hu.grid(setting, [name], cases, state=hu.NEW)
+        # SSDsim excludes the program.
+        assert [f"{found.of('write us', case, name) - 200:.1f}" for case in cases] == printed, name
+
+
 def test_readme_has_the_verdicts_of_the_least_reproduced_paper(root):
     text = (root / "docs" / "studies" / "hu2013.md").read_text()
     counts = [int(each) for each in re.search(r"^\|standard((?:\|\d+){4})\|$", text, re.MULTILINE)[1][1:].split("|")]
