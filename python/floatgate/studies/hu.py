@@ -79,8 +79,7 @@ ABOUT = [
     "SSDsim excludes tPROG, 200 us, from the response times of writes. Ours include it, which makes ratios of writes "
     "smaller.",
     "If a write replaces part of a page, SSDsim's dynamic allocation does not transfer the kept sectors back "
-    "(allocate_location()). Floatgate does. Without these transfers, mean writes of Fin1 and Fin2 take 67.6 and 61.8 "
-    "us beyond tPROG here (SSDsim: 68.7 and 65.8), and 90.1 and 85.4 us with them.",
+    "(allocate_location()). Floatgate does. docs/studies/index.md compares mean writes with those of SSDsim.",
     "States: the papers do not define aged. Here 90% of the pages are invalid at the start (invalid=0.9). Non-aged is "
     "empty. Data that the workload reads before it writes them are laid out by the allocation. In the comparison of "
     "allocations, dynamic allocation finds them evenly over all chips (hu2013, Section 4.2).",

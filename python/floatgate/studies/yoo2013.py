@@ -82,8 +82,8 @@ STUDY = Study(
         "Changed after runs whose verdicts had been seen: aged SSDs (Figure 9) and the recorded copy (Figure 11) were "
         "added. Spare space was 32%; page mapping took blocks from the channels in turn, and log-block mappings from "
         "the planes. The time of merges included waits for the same log block, and writes after such waits counted as "
-        "random (FAST: 1.6% sequential). A claim that most writes of copies have 128 KiB was dropped, because the "
-        "recording guest has this limit.",
+        "random. A claim that most writes of copies have 128 KiB was dropped, because the recording guest has this "
+        "limit.",
         "Live measurements are in vssim.md (make study-yoo2013).",
     ],
     [],
@@ -583,7 +583,7 @@ def figure_9_aged(setting: Setting) -> Exhibit:
 
     caption = (
         "The same gains on SSDs in steady state with 32% spare space. The 20,000 measured requests outpace garbage "
-        "collection: on D, their write amplification is 3.0, and 17 without load. Static allocation, planes first; 4 "
+        "collection, so their write amplification is lower than without load. Static allocation, planes first; 4 "
         "requests at a time; a switch delays the controller."
     )
     return Exhibit(_table(rows), draw, findings, caption)
