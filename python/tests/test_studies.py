@@ -135,6 +135,13 @@ def test_the_overview_has_the_times_of_writes_beside_those_of_ssdsim(root, tmp_p
         assert [f"{found.of('write us', case, name) - 200:.1f}" for case in cases] == printed, name
 
 
+@pytest.mark.parametrize("name", list(commandline.STUDIES))
+def test_claims_that_do_not_agree_have_a_reason(name, root):
+    page = (root / "docs" / "studies" / f"{name}.md").read_text()
+    rows = [line[1:-1].split("|") for line in page.splitlines() if line.startswith("|") and line.count("|") > 6]
+    assert not [row[0] for row in rows if row[3].startswith(("≈", "±", "✗")) and not row[-1]]
+
+
 def test_readme_has_the_verdicts_of_the_least_reproduced_paper(root):
     text = (root / "docs" / "studies" / "hu2013.md").read_text()
     counts = [int(each) for each in re.search(r"^\|standard((?:\|\d+){4})\|$", text, re.MULTILINE)[1][1:].split("|")]
