@@ -11,6 +11,8 @@ BUILD = $(CARGO) build --workspace --bin floatgate --locked
 PROFILE ?= release
 FLOATGATE := $(or $(CARGO_TARGET_DIR),target)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))/floatgate
 RUST_FILES = find crates examples fuzz/fuzz_targets -name '*.rs' -print0
+# Finds the path of the core's benchmark in the messages of Cargo.
+EXECUTABLE = sed -n '/core.benches.speed/s/.*"executable":"\([^"]*speed[^"]*\)".*/\1/p'
 # Program in the profile of the tests, and environment for the tests of the Python package.
 PROGRAM = $(abspath $(or $(CARGO_TARGET_DIR),target)/debug/floatgate)
 PYTHON = $(or $(CARGO_TARGET_DIR),target)/python
@@ -151,8 +153,14 @@ bench: ## Measure the speed of simulation, trace parsing, and policies in Python
 budget: ## Count instructions, branches and files of a request; BLESS=1 records them
 	@scripts/prerequisites.sh build
 	program=$$($(CARGO) bench --package floatgate-core --bench speed --locked --no-run --message-format=json | \
-		sed -n 's/.*"executable":"\([^"]*speed[^"]*\)".*/\1/p') && \
+		$(EXECUTABLE)) && \
 		scripts/budget.py "$$program" $(if $(BLESS),--bless && scripts/budget.py "$$program" --components)
+
+.PHONY: check-budget
+check-budget: ## Compare the instructions of a request in the build of the tests with the record
+	@scripts/prerequisites.sh test
+	program=$$($(CARGO) build --workspace --bench speed --locked --message-format=json | $(EXECUTABLE)) && \
+		scripts/budget.py "$$program" --build dev $(if $(BLESS),--bless) reads writes collecting attributed-reads
 
 .PHONY: bench-live
 bench-live: ## Measure a live device over NBD and vhost-user on two idle processors

@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 """Count what a request costs in the core, with valgrind's callgrind, and compare it with the bars.
 
-    scripts/budget.py PROGRAM [RUN...] [--bless]
+    scripts/budget.py PROGRAM [RUN...] [--bless] [--build BUILD]
 
 PROGRAM is the benchmark `speed`: `cargo bench --package floatgate-core --bench speed --no-run` prints its path. The
 runs are those of `crates/core/benches/speed/budget.rs`. For each run, prints instructions and conditional branches per
 request or flash operation, and the number of source files of the workspace that matter: those with at least one
 instruction in ten requests. Exits with status 1 if a value is more than 1 % above the recorded one in
 `crates/core/benches/budget.toml`; `--bless` records the values of this build. Counts do not depend on the load of the
-machine: they differ by less than 0.1 % from run to run.
+machine: they differ by less than 0.1 % from run to run. They depend on the compiler: with another one than that of the
+record, values are printed and not compared.
+
+BUILD is the profile of Cargo that built the program, `bench` by default. `dev` is that of the tests, which needs no
+other build. It has no line tables, so files are not counted.
 
     scripts/budget.py PROGRAM --components
 
@@ -18,6 +22,7 @@ prints where the instructions of three runs go, by component, and writes the tab
 import argparse
 import collections
 import concurrent.futures
+import json
 import pathlib
 import re
 import subprocess
@@ -139,8 +144,8 @@ def write_table(page, lines):
     return before + mark + "\n".join(lines) + "\n" + rest[rest.index(end) :]
 
 
-def count(program, run):
-    """Return instructions and branches per unit of work, and the number of executed files."""
+def count(program, run, *, files):
+    """Return instructions and branches per unit of work, and the number of executed `files` if they are wanted."""
     text, requests, operations = run_counted(program, run, "--branch-sim=yes")
     events = re.search(r"^events: (.*)$", text, re.MULTILINE)[1].split()
     totals = re.search(r"^(?:totals|summary): (.*)$", text, re.MULTILINE)[1].split()
@@ -150,8 +155,24 @@ def count(program, run):
         "per": "flash operation" if is_per_operation(run) else "request",
         "instructions": round(totals["Ir"] / per),
         "branches": round(totals["Bc"] / per),
-        "files": len(executed_files(text, per / 10)),
+        **({"files": len(executed_files(text, per / 10))} if files else {}),
     }
+
+
+def compiler():
+    """Return the version of the compiler."""
+    return subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def written(records):
+    """Return the text of the record, a table for each build."""
+    lines = ["# Written by `make budget BLESS=1`: costs of a request, by build and run (scripts/budget.py)."]
+    for build, runs in records.items():
+        lines += ["", f"[{build}]", f"compiler = {json.dumps(runs['compiler'])}"]
+        for run in (run for run in runs if run != "compiler"):
+            fields = ", ".join(f"{name} = {json.dumps(value)}" for name, value in runs[run].items())
+            lines.append(f"{run} = {{ {fields} }}")
+    return "\n".join(lines) + "\n"
 
 
 def main():
@@ -159,6 +180,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("runs", nargs="*", metavar="RUN", help="a run that `PROGRAM instructions` lists; default: all")
     parser.add_argument("--bless", action="store_true", help="record the values of this build")
+    parser.add_argument("--build", default="bench", help="profile of Cargo that built the program")
     parser.add_argument("--components", action="store_true", help="print instructions by component, and write the page")
     options = parser.parse_args()
     if options.components:
@@ -166,12 +188,17 @@ def main():
         PAGE.write_text(write_table(PAGE.read_text(), lines))
         print(*lines, sep="\n")
         return
-    recorded = tomllib.loads(RECORD.read_text()) if RECORD.exists() else {}
+    records = tomllib.loads(RECORD.read_text()) if RECORD.exists() else {}
+    recorded = records.setdefault(options.build, {})
+    is_same = recorded.get("compiler") == compiler()
+    if not (is_same or options.bless):
+        print(f"budget.py: compiled by {compiler()}, recorded with {recorded.get('compiler')}: not compared")
     command = [options.program, "instructions"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     runs, exceeded = options.runs or listed, []
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for run, found in zip(runs, pool.map(lambda run: count(options.program, run), runs)):
+        has_lines = options.build != "dev"
+        for run, found in zip(runs, pool.map(lambda run: count(options.program, run, files=has_lines), runs)):
             before = recorded.get(run, {})
             shown = [f"{found[name]:6} {name} ({before.get(name, 'new')})" for name in found if name != "per"]
             print(f"{run:24} per {found['per']:16}" + "".join(shown), flush=True)
@@ -179,13 +206,9 @@ def main():
             exceeded += [f"{run}: {found[n]} {n}, recorded {before[n]}" for n in limits if found[n] > limits[n]]
             recorded[run] = found
     if options.bless:
-        lines = ["# Written by `make budget BLESS=1`: costs of a request, by run (scripts/budget.py)."]
-        for run in listed:
-            fields = recorded.get(run, {}).items()
-            values = ", ".join(f'{name} = {f"{value!r}".replace(chr(39), chr(34))}' for name, value in fields)
-            lines += [f"{run} = {{ {values} }}"] if values else []
-        RECORD.write_text("\n".join(lines) + "\n")
-    elif exceeded:
+        records[options.build] = {"compiler": compiler(), **{run: recorded[run] for run in listed if run in recorded}}
+        RECORD.write_text(written(records))
+    elif exceeded and is_same:
         sys.exit("budget.py: more than the recorded cost:\n" + "\n".join(exceeded))
 
 
