@@ -4,7 +4,7 @@
 //! fuzz run device_file fuzz/corpus/device_file devices crates/core/tests/corpus/device`.
 #![no_main]
 
-use floatgate_core::config::from_toml;
+use floatgate_core::device_file::from_toml;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &str| {

@@ -1,7 +1,7 @@
 //! Fuzzes the readers of flash images, which may be untrusted files.
 #![no_main]
 
-use floatgate_core::config::load;
+use floatgate_core::device_file::load;
 use floatgate_serve::image::header::Header;
 use floatgate_serve::image::layout::{Layout, SLOT};
 use floatgate_serve::image::record::{SlotState, decode, encode};

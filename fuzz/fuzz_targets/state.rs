@@ -2,19 +2,20 @@
 //! selects the mapping scheme.
 #![no_main]
 
-use floatgate_core::config;
-use floatgate_core::device::{Device, Options, inspect_state};
-use floatgate_core::metrics::summary::{Precondition, Reached};
+use floatgate_core::device_file;
+use floatgate_core::saved_state::Head;
+use floatgate_core::simulation::{Device, Options};
+use floatgate_core::summary::{Precondition, Reached};
 use libfuzzer_sys::fuzz_target;
 
 /// Mapping schemes of the devices.
 const SCHEMES: [&str; 6] = ["page", "dftl", "block", "bast", "fast", "last"];
 
 fuzz_target!(|bytes: &[u8]| {
-    let _ = inspect_state(bytes);
+    let _ = Head::inspect_state(bytes);
     let scheme = SCHEMES[usize::from(bytes.first().copied().unwrap_or(0)) % SCHEMES.len()];
     let overrides = [format!("mapping.scheme={scheme}"), "faults={}".to_owned()];
-    let Ok(device) = config::load("tiny", &overrides) else { return };
+    let Ok(device) = device_file::load("tiny", &overrides) else { return };
     let Ok(new) = Device::new(device.clone(), Options::default()) else { return };
     let origin = Precondition { requested: String::new(), reached: Reached::default() };
     let mut good = Vec::new();

@@ -4,11 +4,9 @@
 
 use floatgate_array::config::{ArrayConfig, from_toml};
 use floatgate_array::{Options, SsdArray};
-use floatgate_core::config;
-use floatgate_core::device::{self, Device};
-use floatgate_core::precondition::{Precondition, precondition};
-use floatgate_core::run::{NoWatcher, RunOptions, replay};
-use floatgate_core::ssd::Ssd;
+use floatgate_core::device_file;
+use floatgate_core::preparation::{Precondition, precondition};
+use floatgate_core::simulation::{self, Device, NoWatcher, RunOptions, Ssd, replay};
 use floatgate_workload::synthetic;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -32,8 +30,8 @@ fn rate(ssd: &mut impl Ssd, bytes: u64, kind: &str, requests: u64, seed: u64) ->
 }
 
 fn single(state: Precondition) -> Device {
-    let config = config::load("bench-32g", &[]).expect("a built-in device");
-    let mut device = Device::new(config, device::Options::default()).expect("a checked device");
+    let config = device_file::load("bench-32g", &[]).expect("a built-in device");
+    let mut device = Device::new(config, simulation::Options::default()).expect("a checked device");
     precondition(&mut device, state, 1, &mut |_| true).expect("the state can be reached");
     device
 }
@@ -48,7 +46,7 @@ enum Of {
 }
 
 fn array(level: u32, of: Of, state: Precondition) -> SsdArray {
-    let whole = config::load("bench-32g", &[]).expect("a built-in device").geometry.channels;
+    let whole = device_file::load("bench-32g", &[]).expect("a built-in device").geometry.channels;
     let channels = match of {
         Of::Devices => whole,
         Of::Slices => whole / MEMBERS,

@@ -3,17 +3,15 @@
 use std::io::Write;
 use std::ops::{Deref, DerefMut};
 
-use floatgate_core::config::{DeviceConfig, InjectedFault};
-use floatgate_core::device::Device;
-use floatgate_core::ftl::space::Block;
-use floatgate_core::metrics::summary::Precondition;
-use floatgate_core::nand::probe::Probe;
-use floatgate_core::run::{Outcome, RunError, RunOptions, Watcher, replay, run_with};
+use floatgate_core::device_file::{DeviceConfig, InjectedFault};
+use floatgate_core::flash::Block;
+use floatgate_core::saved_state::StateError;
 use floatgate_core::sim::id::PlaneId;
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
-use floatgate_core::state::StateError;
+use floatgate_core::simulation::{Device, Outcome, RunError, RunOptions, Ssd, Watcher, replay, run_with};
+use floatgate_core::summary::Precondition;
+use floatgate_core::timeline::Probe;
 
 use crate::SsdArray;
 

@@ -3,17 +3,15 @@
 use std::any::Any;
 use std::collections::VecDeque;
 
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::device::{self, Device};
-use floatgate_core::external::Externals;
-use floatgate_core::metrics::attribution::Breakdown;
-use floatgate_core::metrics::results::Results;
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::policies::Externals;
+use floatgate_core::results::{Breakdown, Results};
 use floatgate_core::sim::id::RequestId;
 use floatgate_core::sim::request::{Completion, Operation, Request, SECTOR, Status};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::slab::Slab;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{self, Device, Ssd};
 
 use crate::config::ArrayConfig;
 use crate::contents::{Contents, MemberPayload};
@@ -44,9 +42,15 @@ pub struct Options {
 
 impl Options {
     /// Returns the options of a member with this seed.
-    pub fn of_member(&self, seed: u64) -> device::Options {
+    pub fn of_member(&self, seed: u64) -> simulation::Options {
         let Options { verify, attribution, ref externals, .. } = *self;
-        device::Options { seed, verify, attribution, externals: externals.clone(), ..device::Options::default() }
+        simulation::Options {
+            seed,
+            verify,
+            attribution,
+            externals: externals.clone(),
+            ..simulation::Options::default()
+        }
     }
 }
 
@@ -165,7 +169,7 @@ impl SsdArray {
     }
 
     /// Returns the configuration and the options of each member.
-    pub(crate) fn seeded(config: &ArrayConfig, options: &Options) -> Vec<(DeviceConfig, device::Options)> {
+    pub(crate) fn seeded(config: &ArrayConfig, options: &Options) -> Vec<(DeviceConfig, simulation::Options)> {
         let mut seeds = Rng::new(options.seed, "array");
         config.members.iter().map(|device| (device.clone(), options.of_member(seeds.next_u64()))).collect()
     }

@@ -5,8 +5,10 @@
 
 use std::path::Path;
 
-use floatgate_core::config::units::{Bandwidth, Bytes, Duration};
-use floatgate_core::config::{self, Capacity, ConfigError, DeviceConfig, Offer, Problem};
+use floatgate_core::device_file::{
+    self, Bandwidth, Builtin, Bytes, Capacity, ConfigError, DeviceConfig, Duration, Problem,
+};
+use floatgate_core::policies::Offer;
 use floatgate_core::sim::request::SECTOR;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -192,7 +194,7 @@ fn with_hint(message: &str) -> String {
     let parts = message.split_once("unknown field `").and_then(|(_, rest)| rest.split_once("`, expected "));
     let Some((name, known)) = parts else { return message.to_owned() };
     let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
-    match config::did_you_mean(name, &known) {
+    match device_file::did_you_mean(name, &known) {
         hint if hint.is_empty() => message.to_owned(),
         hint => message.replacen("`, expected ", &format!("`{hint} Expected "), 1),
     }
@@ -257,9 +259,9 @@ fn member_names(options: &ArrayOptions) -> Result<Vec<String>, Vec<Problem>> {
 
 /// Loads the device of a member. A path is relative to the folder of the array file.
 fn member(offers: &[Offer], folder: &Path, name: &str, set: &[String]) -> Result<DeviceConfig, ConfigError> {
-    let is_file = config::builtin(name).is_none() && folder.join(name).is_file();
+    let is_file = Builtin::named(name).is_none() && folder.join(name).is_file();
     let place = if is_file { folder.join(name).to_string_lossy().into_owned() } else { name.to_owned() };
-    config::load_with(offers, &place, set)
+    device_file::load_with(offers, &place, set)
 }
 
 /// Adds the number of the member to an error.
@@ -446,14 +448,14 @@ impl ArrayConfig {
     pub fn state_digest(&self) -> String {
         let ArrayOptions { level, stripe, write_hole, failed, .. } = &self.options;
         let members: Vec<String> = self.members.iter().map(DeviceConfig::state_digest).collect();
-        config::digest_of(serde_json::json!([level, stripe, write_hole, failed, members]))
+        DeviceConfig::digest_of(serde_json::json!([level, stripe, write_hole, failed, members]))
     }
 
     /// Returns a digest of the options and of the members' devices.
     pub fn digest(&self) -> String {
         let mut json = self.to_json();
         json.insert("members".to_owned(), self.members.iter().map(DeviceConfig::digest).collect());
-        config::digest_of(json.into())
+        DeviceConfig::digest_of(json.into())
     }
 }
 

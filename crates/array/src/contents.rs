@@ -9,9 +9,9 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use floatgate_core::device::Device;
-use floatgate_core::durability::flash::Outbox;
+use floatgate_core::flash::Outbox;
 use floatgate_core::sim::request::SECTOR;
+use floatgate_core::simulation::Device;
 
 /// Storage of the payload of the members, which are durable devices.
 pub trait MemberPayload: Any + Send + Sync {

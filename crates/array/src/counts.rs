@@ -1,7 +1,7 @@
 //! Counters of the array's controller.
 
-use floatgate_core::metrics::summary::{ArrayWrites, MemberOperations};
 use floatgate_core::sim::time::Time;
+use floatgate_core::summary::{ArrayWrites, MemberOperations};
 
 /// Counters of the measured part.
 #[derive(Clone, Copy, Debug, Default)]

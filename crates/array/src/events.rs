@@ -1,10 +1,10 @@
 //! Events: the members' next events in the order of time, timers of the controller, and the interface of an SSD.
 
-use floatgate_core::external::Fault;
-use floatgate_core::metrics::series::Sample;
+use floatgate_core::policies::Fault;
+use floatgate_core::results::Sample;
 use floatgate_core::sim::request::{Completion, Operation, Request, SECTOR, Status};
 use floatgate_core::sim::time::{Time, transfer_time};
-use floatgate_core::ssd::{Room, Ssd, TakeProbed};
+use floatgate_core::simulation::{Room, Ssd, TakeProbed};
 
 use crate::array::{Pending, SsdArray};
 use crate::timers::{Owner, Timer};

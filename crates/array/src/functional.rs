@@ -4,17 +4,14 @@
 
 use std::ops::Range;
 
-use floatgate_core::ftl::mapping::Location;
-use floatgate_core::metrics::summary::Reached;
-use floatgate_core::precondition::{
-    OnProgress, PROGRESS_EVERY, Prewrite, STOPPED, Turns, UnitSet, check_ends, check_prewrite_ends, sealed,
-    write_missing,
-};
+use floatgate_core::mapping::Location;
+use floatgate_core::preparation::{OnProgress, PROGRESS_EVERY, Prewrite, STOPPED, Turns, UnitSet, sealed};
 use floatgate_core::sim::id::{Lpn, RequestId};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::source::{Source, SourceError};
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::Ssd;
+use floatgate_core::summary::Reached;
 
 use crate::accept::Piece;
 use crate::array::{Purpose, SsdArray};
@@ -31,7 +28,7 @@ impl SsdArray {
         sources: Sources<'_>,
         on_progress: OnProgress,
     ) -> Result<Vec<Reached>, SourceError> {
-        check_ends(sources)?;
+        Turns::check_ends(sources)?;
         let before: Vec<_> = self.members.iter().map(|member| member.device.ftl().counters).collect();
         let mut turns = Turns::new(sources);
         let mut work = 0;
@@ -152,7 +149,7 @@ impl SsdArray {
         reached: &mut Reached,
         on_progress: OnProgress,
     ) -> Result<u64, SourceError> {
-        check_prewrite_ends(sources)?;
+        Prewrite::check_ends(sources)?;
         let units = || self.members.iter().map(|member| UnitSet::new(member.device.ftl().map.len()));
         let mut missing = units().collect::<Vec<_>>();
         let mut work = 0;
@@ -172,7 +169,8 @@ impl SsdArray {
         let mut sum = Reached::default();
         for &number in &alive {
             let device = self.member_mut(number);
-            let units = write_missing(device, &missing[number], how, &mut sum)
+            let units = how
+                .write_missing(device, &missing[number], &mut sum)
                 .map_err(|error| SourceError(format!("member {number}: {error}")))?;
             bytes += units * device.config().unit_bytes();
         }

@@ -1,9 +1,9 @@
 //! Arrays of SSDs behind one controller, at RAID levels 0, 1, 5, 6 and 10.
 //!
-//! A [`SsdArray`] is an [`Ssd`](floatgate_core::ssd::Ssd) whose members are simulated
-//! [`Device`](floatgate_core::device::Device)s. It splits each request by a [`layout`], orders operations of one stripe
-//! by locks, and passes the events of its members on in the order of time. An [`ArrayConfig`](config::ArrayConfig)
-//! is loaded from an array file. `docs/model/arrays.md` has the equations.
+//! A [`SsdArray`] is an [`Ssd`](floatgate_core::simulation::Ssd) whose members are simulated
+//! [`Device`](floatgate_core::simulation::Device)s. It splits each request by a [`layout`], orders operations of one
+//! stripe by locks, and passes the events of its members on in the order of time. An
+//! [`ArrayConfig`](config::ArrayConfig) is loaded from an array file. `docs/model/arrays.md` has the equations.
 
 mod accept;
 mod any;

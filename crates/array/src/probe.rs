@@ -1,10 +1,9 @@
 //! Timeline of an array: phases of all members, with the channels and planes of one SSD that has the flash of all.
 
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::nand::array::Kind;
-use floatgate_core::nand::probe::{CoreWork, Lane, Probe, Slice};
+use floatgate_core::device_file::DeviceConfig;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::{Ssd, TakeProbed};
+use floatgate_core::simulation::{Ssd, TakeProbed};
+use floatgate_core::timeline::{CoreWork, Kind, Lane, Probe, Slice};
 
 use crate::array::SsdArray;
 

@@ -3,10 +3,10 @@
 //! A power cut between the writes of one stripe leaves copies that differ, or parity that does not agree with the data.
 //! Stripes are compared one after the other. A stripe is locked during its comparison.
 
-use floatgate_core::device::Device;
-use floatgate_core::durability::flash::Place;
+use floatgate_core::flash::Place;
 use floatgate_core::sim::id::{Lpn, RequestId};
 use floatgate_core::sim::request::{Operation, SECTOR};
+use floatgate_core::simulation::Device;
 
 use crate::array::{Options, Purpose, SsdArray};
 use crate::config::ArrayConfig;

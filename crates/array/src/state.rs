@@ -2,12 +2,11 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::device::{Device, Head, Options as DeviceOptions, inspect_body};
-use floatgate_core::metrics::summary::Precondition;
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::saved_state::{Difference, Head, Kind, Reader, Section, StateError};
 use floatgate_core::sim::request::SECTOR;
-use floatgate_core::ssd::Ssd;
-use floatgate_core::state::{Difference, Kind, Section, StateError, check_end, read_head, write_head};
+use floatgate_core::simulation::{Device, Options as DeviceOptions, Ssd};
+use floatgate_core::summary::Precondition;
 use serde::{Deserialize, Serialize};
 
 use crate::array::{Options, SsdArray};
@@ -62,7 +61,7 @@ fn expect_member(number: usize, input: &mut dyn BufRead) -> Result<(), StateErro
 impl ArrayHead {
     /// Reads the header of a saved state.
     pub fn read(input: &mut dyn Read) -> Result<ArrayHead, StateError> {
-        ArrayHead::of_json(&read_head(input, Kind::Array)?)
+        ArrayHead::of_json(&Kind::Array.read_head(input)?)
     }
 
     /// Parses the text of the header.
@@ -89,10 +88,10 @@ impl ArrayHead {
             }
             expect_member(number, &mut input)?;
             let head = Head::read(&mut input).map_err(of_member(number))?;
-            Ok(Some((head, inspect_body(&mut input).map_err(of_member(number))?)))
+            Ok(Some((head, Head::inspect_body(&mut input).map_err(of_member(number))?)))
         });
         let inspected = inspected.collect::<Result<_, StateError>>()?;
-        check_end(&mut input)?;
+        Reader::check_end(&mut input)?;
         Ok(inspected)
     }
 }
@@ -163,7 +162,7 @@ impl SsdArray {
             config: self.config.to_toml(),
         };
         let text = serde_json::to_string(&head).map_err(|error| StateError::Policy(error.to_string()))?;
-        write_head(&mut out, Kind::Array, &text)?;
+        Kind::Array.write_head(&mut out, &text)?;
         for (number, member) in self.members.iter().enumerate().filter(|(number, _)| head.has(*number)) {
             member.device.save(precondition, &mut out).map_err(of_member(number))?;
         }
@@ -185,7 +184,7 @@ impl SsdArray {
             let (device, _) = Device::load_part(device, options, &mut input).map_err(of_member(number))?;
             Ok(Some(device))
         })?;
-        check_end(&mut input)?;
+        Reader::check_end(&mut input)?;
         Ok((array, head))
     }
 

@@ -1,7 +1,7 @@
 //! Results of an array: the part of a summary about its controller.
 
-use floatgate_core::metrics::summary::{ArrayUse, RebuildUse};
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::Ssd;
+use floatgate_core::summary::{ArrayUse, RebuildUse};
 
 use crate::array::SsdArray;
 

@@ -10,7 +10,7 @@ use floatgate_array::config::ArrayConfig;
 use floatgate_array::{Mutant, Options, SsdArray};
 use floatgate_core::sim::request::{Completion, Operation, Request, Status};
 use floatgate_core::sim::rng::Rng;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::Ssd;
 use proptest::prelude::*;
 
 /// Random array and load.

@@ -5,15 +5,15 @@ use std::collections::VecDeque;
 use crate::common::config;
 use floatgate_array::config::{ArrayConfig, from_toml};
 use floatgate_array::{Options, SsdArray};
-use floatgate_core::ftl::mapping::Location;
-use floatgate_core::metrics::summary::Reached;
-use floatgate_core::precondition::Prewrite;
+use floatgate_core::mapping::Location;
+use floatgate_core::preparation::Prewrite;
 use floatgate_core::sim::id::Lpn;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::{Pace, Source, SourceError};
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::Ssd;
+use floatgate_core::summary::Reached;
 
 const SMALL: [&str; 3] = ["member.geometry.blocks=16", "member.geometry.pages=16", "member.capacity={ spare = 0.5 }"];
 

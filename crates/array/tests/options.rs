@@ -4,11 +4,11 @@
 use crate::common::config;
 use floatgate_array::config::{ArrayConfig, from_toml, is_array, json_schema};
 use floatgate_array::{Options, SsdArray};
-use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::preparation::{Precondition, precondition};
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::Ssd;
 
 /// Small members that collect garbage after few writes.
 const SMALL: [&str; 3] = ["member.geometry.blocks=16", "member.geometry.pages=16", "member.capacity={ spare = 0.4 }"];

@@ -4,14 +4,13 @@
 use crate::common::config;
 use floatgate_array::config::{ArrayConfig, from_toml};
 use floatgate_array::{ArrayHead, Options, SsdArray};
-use floatgate_core::config::load;
-use floatgate_core::device::{Device, Options as DeviceOptions};
-use floatgate_core::metrics::summary::Precondition;
-use floatgate_core::precondition::{self, precondition};
+use floatgate_core::device_file::load;
+use floatgate_core::preparation::{self, precondition};
 use floatgate_core::sim::request::{Completion, Operation, Request, Status};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Options as DeviceOptions, Ssd};
+use floatgate_core::summary::{self, Precondition};
 
 const SMALL: [&str; 3] = ["member.geometry.blocks=16", "member.geometry.pages=16", "member.capacity={ spare = 0.4 }"];
 
@@ -25,7 +24,7 @@ fn small(options: &str, set: &[&str]) -> ArrayConfig {
 fn steady(config: &ArrayConfig, options: Options) -> SsdArray {
     let mut array = SsdArray::new(config.clone(), options).unwrap();
     for member in (0..config.members.len()).filter(|&member| !array.has_failed(member)).collect::<Vec<_>>() {
-        let state = precondition::Precondition::Steady;
+        let state = preparation::Precondition::Steady;
         precondition(array.member_mut(member), state, 1 + member as u64, &mut |_| true).unwrap();
     }
     array
@@ -69,7 +68,7 @@ fn saved(array: &SsdArray) -> Vec<u8> {
 }
 
 fn state() -> Precondition {
-    Precondition { requested: "steady".to_owned(), reached: precondition::Reached::default() }
+    Precondition { requested: "steady".to_owned(), reached: summary::Reached::default() }
 }
 
 fn refusal<T>(result: Result<T, impl std::fmt::Display>) -> String {

@@ -5,11 +5,10 @@
 use crate::common::config;
 use floatgate_array::config::ArrayConfig;
 use floatgate_array::{Options, SsdArray};
-use floatgate_core::run::{NoWatcher, RunOptions, replay};
 use floatgate_core::sim::request::{Completion, Operation, Request, Status};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{NoWatcher, RunOptions, Ssd, replay};
 use floatgate_workload::synthetic;
 
 fn number(name: &str) -> Option<u64> {

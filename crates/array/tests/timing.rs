@@ -5,10 +5,10 @@
 
 use crate::common::config;
 use floatgate_array::{Options, SsdArray};
-use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::preparation::{Precondition, precondition};
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::{Room, Ssd};
+use floatgate_core::simulation::{Room, Ssd};
 
 /// Time of a page read, and of a page write.
 const R: Time = Time::from_ns(45_480);

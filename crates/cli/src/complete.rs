@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 
 use clap_complete::CompletionCandidate;
 use clap_complete::engine::{PathCompleter, ValueCompleter};
-use floatgate_core::config::{self, Listing};
+use floatgate_core::device_file::{DeviceConfig, Listing};
 use floatgate_workload::trace::FORMATS;
 use serde_json::Value;
 
@@ -66,7 +66,7 @@ fn with_files(mut candidates: Vec<CompletionCandidate>, current: &OsStr) -> Vec<
 
 /// Completes `PATH=VALUE`: the path of an option, and then its value if it has named values.
 pub fn overrides(current: &OsStr) -> Vec<CompletionCandidate> {
-    let options = options(&config::json_schema());
+    let options = options(&DeviceConfig::json_schema(&[]));
     let text = current.to_string_lossy();
     if let Some((path, _)) = text.split_once('=') {
         let values = options.get(path).map(|option| option.values.as_slice()).unwrap_or_default();

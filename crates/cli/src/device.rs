@@ -7,14 +7,11 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use clap_complete::ArgValueCompleter;
 use floatgate_array::config::ArrayConfig;
-use floatgate_core::config::cells::CellMode;
-use floatgate_core::config::scale::{RULES, Scale, Scaled, Scaling};
-use floatgate_core::config::{self, DeviceConfig, Direction, Listed, Listing};
-use floatgate_core::device::{Options, needed};
-use floatgate_core::external::Externals;
-use floatgate_core::nand::timing::Timing;
+use floatgate_core::device_file::{CellMode, DeviceConfig, Direction, Listed, Listing, Scale, Scaled, Timing};
+use floatgate_core::policies::Externals;
 use floatgate_core::sim::text::{escaped, escaped_lines};
 use floatgate_core::sim::time::Time;
+use floatgate_core::simulation::Options;
 use floatgate_run::device::DeviceSpec;
 use floatgate_run::import;
 use floatgate_workload::quantity::readable;
@@ -191,14 +188,14 @@ fn write_page(out: &mut impl Write, args: Args, makers: &Externals) -> anyhow::R
         Command::Check { device } => {
             let chosen = device.spec().load()?;
             let [path, name] = [&device.device, &chosen.config.name].map(|text| escaped(text));
-            let memory = Size(needed(&chosen.config, &Options { attribution: true, ..Options::default() }).total());
+            let memory = Size(Options { attribution: true, ..Options::default() }.memory(&chosen.config).total());
             let kind = if chosen.array.is_some() { "array" } else { "device" };
             writeln!(out, "{path}: {name} is a valid {kind}, digest {}", chosen.digest())?;
             writeln!(out, "simulating it takes {memory} of memory when it is full")?;
         }
         Command::Import { .. } | Command::Scale { .. } => {}
         Command::Schema => {
-            writeln!(out, "{}", serde_json::to_string_pretty(&config::json_schema_with(&makers.offers()))?)?
+            writeln!(out, "{}", serde_json::to_string_pretty(&DeviceConfig::json_schema(&makers.offers()))?)?
         }
     }
     Ok(())
@@ -222,7 +219,7 @@ fn explanation(scaled: &Scaled, scale: Scale) -> String {
         text += &format!("  {change}\n");
     }
     text += "These remain:\n";
-    for rule in RULES.iter().filter(|rule| matches!(rule.scaling, Scaling::Relative | Scaling::Kept)) {
+    for rule in Scaled::kept() {
         text += &format!("  {}: {}\n", rule.options.join(", "), rule.why);
     }
     for note in &scaled.notes {

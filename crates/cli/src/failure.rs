@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io;
 
-use floatgate_core::config::ConfigError;
+use floatgate_core::device_file::ConfigError;
 use floatgate_core::sim::text::escaped_lines;
 use floatgate_run::frontend::Stopped;
 

@@ -39,7 +39,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use device::Selection;
 use failure::Failure;
-use floatgate_core::external::Externals;
+use floatgate_core::policies::Externals;
 #[cfg(feature = "live")]
 use floatgate_workload::file::Stop;
 use output::print;

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use floatgate_core::metrics::summary::{LARGEST, Summary};
 use floatgate_core::sim::text::read_text;
+use floatgate_core::summary::Summary;
 use floatgate_report::columns::run_in;
 use floatgate_report::columns::series::Row;
 use floatgate_report::digests::Checked;
@@ -27,7 +27,7 @@ pub struct ReportArgs {
 /// Runs the command.
 pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     let path = args.directory.join(output::SUMMARY);
-    let text = read_text(&path, LARGEST)
+    let text = read_text(&path, Summary::LARGEST)
         .map_err(|error| Failure::mistake(format!("cannot read {}: {error}", path.display())))?;
     let summary =
         Summary::from_json(&text).map_err(|error| Failure::mistake(format!("{}: {error}", path.display())))?;

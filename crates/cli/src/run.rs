@@ -10,10 +10,10 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use clap_complete::ArgValueCompleter;
-use floatgate_core::config::units::Duration;
-use floatgate_core::lifetime::{Lifetime, Until};
-use floatgate_core::metrics::summary::Summary;
-use floatgate_core::precondition::Prewrite;
+use floatgate_core::device_file::Duration;
+use floatgate_core::endurance::{Lifetime, Until};
+use floatgate_core::preparation::Prewrite;
+use floatgate_core::summary::Summary;
 use floatgate_run::device::LoadedDevice;
 use floatgate_run::frontend::{Frontend, Stopped};
 use floatgate_run::jobs;

@@ -14,8 +14,8 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use floatgate_array::AnySsd;
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::summary::{About, Named, Precondition, Summary};
 use floatgate_run::cost::{Stopwatch, peak_rss_bytes};
 use floatgate_run::device::LoadedDevice;
 use floatgate_run::frontend::Frontend;

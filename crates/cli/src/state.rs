@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use floatgate_array::ArrayHead;
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::device::Head;
-use floatgate_core::metrics::summary::Precondition;
-use floatgate_core::state::{Section, StateError};
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::saved_state::{Head, Section, StateError};
+use floatgate_core::summary::Precondition;
 use floatgate_report::number::grouped;
 use floatgate_run::state::{Inspected, InspectedFile, inspect};
 use floatgate_workload::quantity::readable;

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use clap_complete::ArgValueCompleter;
-use floatgate_core::config::units::Duration;
+use floatgate_core::device_file::Duration;
 use floatgate_run::traces::{ColumnsFile, TraceFormat, TraceSpec, Traces};
 use floatgate_workload::file::Stop;
 use floatgate_workload::trace::words::max_gap;

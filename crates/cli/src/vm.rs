@@ -3,8 +3,7 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::config::units::Bytes;
+use floatgate_core::device_file::{Bytes, DeviceConfig};
 use floatgate_guest::qemu::check_qemu;
 use floatgate_guest::scratch::PREFIX;
 use floatgate_guest::{Accelerator, Cache, Disk, Ended, Guest, GuestError, Machine, Running, Scratch};

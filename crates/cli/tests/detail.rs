@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::common::Bench;
-use floatgate_core::metrics::attribution::Part;
+use floatgate_core::results::Part;
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::time::Time;
 use floatgate_report::columns::requests::read_requests;

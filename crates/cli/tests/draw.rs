@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::common::Bench;
-use floatgate_core::config::units::Duration;
+use floatgate_core::device_file::Duration;
 use floatgate_report::timeline::{ps, read_timeline};
 
 /// Creates a directory with a result.

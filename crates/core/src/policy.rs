@@ -29,8 +29,7 @@ pub trait Policy: Sized + Clone + std::fmt::Debug {
 /// trait, which costs 1-3 % of an event.
 ///
 /// A family that is declared with `or external`, the name of a module, also accepts policies of the program that runs
-/// the device ([`external`](crate::external)): `victim = { external = { name = "..." } }`.
-#[macro_export]
+/// the device (`external`): `victim = { external = { name = "..." } }`.
 macro_rules! policy_family {
     ($(#[doc = $doc:literal])* $family:ident / $config:ident: dyn $contract:path $(, or $external:ident)? {
         $($(#[doc = $policy_doc:literal])* $module:ident :: $policy:ident = $name:literal),+ $(,)?
@@ -216,3 +215,5 @@ macro_rules! policy_family {
         }
     };
 }
+
+pub(crate) use policy_family;

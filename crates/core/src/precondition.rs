@@ -15,9 +15,9 @@ use crate::metrics::counters::Counters;
 pub use crate::metrics::summary::Reached;
 use crate::sim::id::{Lpn, PlaneId};
 
-pub use jobs::{Turns, check_ends, precondition_with};
+pub use jobs::{Turns, precondition_with};
 pub(crate) use jobs::{ends_by_time_alone, serve_all};
-pub use prewrite::{Prewrite, UnitSet, check_prewrite_ends, prewrite, write_missing};
+pub use prewrite::{Prewrite, UnitSet, prewrite};
 pub use progress::{OnProgress, PROGRESS_EVERY, STOPPED};
 use progress::{amplification, fill, report_progress};
 

@@ -7,15 +7,13 @@
 use std::ops::Range;
 
 use crate::common::{self, Load, assert_close};
-use floatgate_core::device::Device;
-use floatgate_core::metrics::collections::CollectionCounts;
-use floatgate_core::metrics::series::Sample;
-use floatgate_core::run::{NoWatcher, Outcome, run};
+use floatgate_core::internals::CollectionCounts;
+use floatgate_core::results::Sample;
 use floatgate_core::sim::id::{Lpn, PlaneId};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, NoWatcher, Outcome, Ssd, run};
 
 const PACKAGES: u64 = 8;
 const SECTORS: u64 = 8;

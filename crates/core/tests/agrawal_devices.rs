@@ -2,11 +2,11 @@
 //! prints the measured values, which docs/model/gangs.md lists.
 
 use crate::common::{self, Load, fill};
-use floatgate_core::config::load;
-use floatgate_core::device::{Device, Options};
+use floatgate_core::device_file::load;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
+use floatgate_core::simulation::{Device, Options};
 
 const KIB: u64 = 1024;
 

@@ -7,15 +7,13 @@
 use std::collections::BTreeMap;
 
 use crate::common::{self, device_config, drain, fill, submit, units};
-use floatgate_core::device::{Device, Options};
-use floatgate_core::metrics::attribution::{Breakdown, Part};
-use floatgate_core::nand::array::Kind;
-use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
+use floatgate_core::results::{Breakdown, Part};
 use floatgate_core::sim::id::Ppn;
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Options, Ssd};
+use floatgate_core::timeline::{Kind, Lane, Phase, Probe, Slice};
 
 const READ: u64 = 25_000_000;
 const PROGRAM: u64 = 200_000_000;

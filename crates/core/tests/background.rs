@@ -1,16 +1,14 @@
 //! Garbage collection in idle time (`gc.background`): when it starts, what interrupts it, and when it stops.
 
 use crate::common::{self, drain, submit, units};
-use floatgate_core::device::Device;
-use floatgate_core::ftl::space::{BlockState, Role};
-use floatgate_core::metrics::series::Sample;
-use floatgate_core::nand::array::Kind;
-use floatgate_core::nand::probe::{Phase, Probe, Slice};
+use floatgate_core::flash::{BlockState, Role};
+use floatgate_core::policies::Class;
+use floatgate_core::results::Sample;
 use floatgate_core::sim::id::{Lpn, PlaneId};
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
-use floatgate_core::work::Class;
+use floatgate_core::simulation::{Device, Ssd};
+use floatgate_core::timeline::{Kind, Phase, Probe, Slice};
 
 const PLANE: PlaneId = PlaneId(0);
 const PAGES: u32 = 8;
@@ -289,7 +287,7 @@ fn a_device_whose_turn_is_over_collects_nothing_in_idle_time() {
 fn devices_that_never_profit_are_refused() {
     let refused = |set: &[&str]| {
         let set: Vec<String> = set.iter().map(|&text| text.to_owned()).collect();
-        floatgate_core::config::from_toml(common::BASE, "test.toml", &set).unwrap_err().to_string()
+        floatgate_core::device_file::from_toml(common::BASE, "test.toml", &set).unwrap_err().to_string()
     };
     let error = refused(&["gc.background={ idle = \"1ms\", until = 4 }"]);
     assert!(

@@ -1,14 +1,14 @@
 //! Block mapping: costs of writes in order, beyond the frontier and before it, step by step. See docs/model/mapping.md.
 
 use crate::common::{self, device_config, drain, fill, submit, units};
-use floatgate_core::config::from_toml;
-use floatgate_core::device::{Device, Options};
-use floatgate_core::ftl::space::Role;
-use floatgate_core::metrics::counters::{Counters, ProgramCause, ReadCause};
-use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::device_file::from_toml;
+use floatgate_core::flash::Role;
+use floatgate_core::internals::ReadCause;
+use floatgate_core::preparation::{Precondition, precondition};
+use floatgate_core::results::{Counters, ProgramCause};
 use floatgate_core::sim::id::Lpn;
 use floatgate_core::sim::request::Operation;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Options, Ssd};
 
 /// Cells to register, register to cells, erase, and transfer of a page over the channel: 4096 cycles of 25 ns.
 const READ: u64 = 25_000_000;

@@ -4,11 +4,11 @@
 //! take no time. `model/` checks random devices in the same way, using the phases that a probe records.
 
 use crate::common::{Load, device, drain, fill, submit, units};
-use floatgate_core::metrics::series::Sample;
+use floatgate_core::results::Sample;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::Ssd;
 
 const US: u64 = 1_000_000;
 const READ: u64 = 25 * US;

@@ -4,15 +4,14 @@
 
 use crate::common::{self, build, device, drain, fill, submit, units};
 use Operation::{Flush, Read, Trim, Write};
-use floatgate_core::config::{DeviceConfig, from_toml};
-use floatgate_core::device::{Device, Options};
-use floatgate_core::ftl::mapping::Location;
-use floatgate_core::metrics::counters::{BufferCounts, ReadCause};
+use floatgate_core::device_file::{DeviceConfig, from_toml};
+use floatgate_core::internals::{BufferCounts, ReadCause};
+use floatgate_core::mapping::Location;
 use floatgate_core::sim::id::Lpn;
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Options, Ssd};
 
 const US: u64 = 1_000_000;
 const READ: u64 = 25 * US + DATA;

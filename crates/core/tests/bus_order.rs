@@ -8,10 +8,10 @@
 //!   data of all chips, and the channel idles while the cells of the first chip read: a convoy.
 
 use crate::common::{self, device, drain, submit};
-use floatgate_core::device::Device;
-use floatgate_core::nand::probe::{Phase, Probe, Slice};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
+use floatgate_core::simulation::Device;
+use floatgate_core::timeline::{Phase, Probe, Slice};
 
 const US: u64 = 1_000_000;
 /// Transfer time of a page of 4096 B at 25 ns per byte.

@@ -7,18 +7,15 @@
 use std::collections::BTreeMap;
 
 use crate::common::{build, device_config, drain};
-use floatgate_core::config::{DeviceConfig, load};
-use floatgate_core::device::{Device, Options};
-use floatgate_core::durability::Recovery;
-use floatgate_core::durability::flash::{Bad, FlashEvent, FlashImage, Keep, Source, UnitState};
-use floatgate_core::ftl::space::{BlockState, Role};
-use floatgate_core::metrics::counters::ProgramCause;
-use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::device_file::{DeviceConfig, load};
+use floatgate_core::flash::{Bad, BlockState, FlashEvent, FlashImage, Keep, Recovery, Role, Source, UnitState};
+use floatgate_core::preparation::{Precondition, precondition};
+use floatgate_core::results::ProgramCause;
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Options, Ssd};
 
 /// Flash without the payload of the host. Only the contents of the device's own units are stored.
 #[derive(Clone, Default)]
@@ -136,7 +133,7 @@ fn used(config: &DeviceConfig, writes: u64) -> (Device, Kept) {
     let mut flash = Kept::new(config);
     device.make_durable(Keep::Outbox, Some(&mut |event, own| flash.apply(event, own))).expect("the device is idle");
     let mut rng = Rng::new(1, "checkpoint");
-    let mut reported = floatgate_core::durability::flash::Outbox::default();
+    let mut reported = floatgate_core::flash::Outbox::default();
     let (units, sectors) = (config.logical_units(), config.sectors_per_unit());
     for _ in 0..writes.div_ceil(32) {
         for _ in 0..32 {

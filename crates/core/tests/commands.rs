@@ -5,14 +5,12 @@
 //! at 25 ns per byte. Command cycles take no time, except if a test sets them.
 
 use crate::common::{self, assert_close, drain, fill, submit, units};
-use floatgate_core::device::Device;
-use floatgate_core::metrics::counters::{Counters, ProgramCause};
-use floatgate_core::nand::array::Kind;
-use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
+use floatgate_core::results::{Counters, ProgramCause};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Ssd};
+use floatgate_core::timeline::{Kind, Lane, Phase, Probe, Slice};
 
 const US: u64 = 1_000_000;
 const READ: u64 = 25 * US;
@@ -452,7 +450,7 @@ fn data_that_arrived_during_a_suspension_are_transferred_after_it() {
 #[test]
 fn only_modern_devices_have_cache_commands_suspension_and_wordlines() {
     for (name, present) in [("hu2011", false), ("agrawal2008", false), ("tlc-nvme", true), ("qlc-nvme", true)] {
-        let config = floatgate_core::config::load(name, &[]).unwrap();
+        let config = floatgate_core::device_file::load(name, &[]).unwrap();
         let advanced = &config.nand.advanced;
         let all = [advanced.cache_read, advanced.cache_program, advanced.suspend.program, advanced.suspend.erase];
         assert_eq!(all, [present; 4], "{name}");
@@ -501,7 +499,7 @@ fn assert_sampled(overrides: &[&str], dies: u32, script: impl Fn(&Device) -> Vec
             submit(&mut device, Time(when), request);
         }
         device.advance(Time(at));
-        let mut sample = floatgate_core::metrics::series::Sample::default();
+        let mut sample = floatgate_core::results::Sample::default();
         device.sample(Time(at), &mut sample);
         assert_eq!(sample.channels[0][0], data.iter().map(|slice| overlap(slice, at)).sum::<i64>(), "data until {at}");
         for (die, time) in sample.dies.iter().enumerate() {
@@ -618,7 +616,7 @@ fn half_invalid(how: &str) -> Device {
         "controller.fill_timeout=500us",
         &copy_back,
     ];
-    let options = floatgate_core::device::Options { verify: true, ..Default::default() };
+    let options = floatgate_core::simulation::Options { verify: true, ..Default::default() };
     let mut device = common::build(common::device_config(&overrides), options);
     let all = device.config().logical_units() as u32 / 16 * 16;
     write_units(&mut device, 0..all);
@@ -651,7 +649,7 @@ fn copy_back_moves_a_page_with_its_invalid_units() {
         let [invalid, valid] = [ppn, ppn + 1].map(floatgate_core::sim::id::Ppn);
         assert!(!ftl.blocks.is_valid(invalid) && ftl.blocks.is_valid(valid), "{ppn}");
         let owner = floatgate_core::sim::id::Lpn(ftl.map.owner(valid));
-        assert_eq!(ftl.map.get(owner), floatgate_core::ftl::mapping::Location::Flash(valid));
+        assert_eq!(ftl.map.get(owner), floatgate_core::mapping::Location::Flash(valid));
         assert_eq!(owner.0 % 2, 1, "the second unit of a page");
         assert_eq!(ftl.read_contents(owner, 0, 8), media.read(valid));
     }

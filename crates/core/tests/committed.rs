@@ -1,18 +1,18 @@
 //! Committed completions: a completion that the device calls certain happens at the stated time.
 
-use floatgate_core::ssd::{Room, Ssd};
+use floatgate_core::device_file;
+use floatgate_core::simulation::{Room, Ssd};
 use std::collections::BTreeMap;
 
-use floatgate_core::config;
-use floatgate_core::device::{Device, Options};
-use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::preparation::{Precondition, precondition};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
+use floatgate_core::simulation::{Device, Options};
 use proptest::prelude::*;
 
 fn device(overrides: &[&str]) -> Device {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-    let mut device = Device::new(config::load("tiny", &overrides).unwrap(), Options::default()).unwrap();
+    let mut device = Device::new(device_file::load("tiny", &overrides).unwrap(), Options::default()).unwrap();
     precondition(&mut device, Precondition::Aged(0.06), 1, &mut |_| true).unwrap();
     device
 }

@@ -3,16 +3,15 @@
 use std::collections::BTreeSet;
 
 use crate::common::device_config;
-use floatgate_core::cache::eviction::EvictionConfig;
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::contract::{self, close};
-use floatgate_core::ftl::allocation::{AllocationConfig, Level, LevelOrder, Order, PlaneSet};
-use floatgate_core::ftl::gc::trigger::TriggerConfig;
-use floatgate_core::ftl::gc::victim::VictimConfig;
-use floatgate_core::ftl::mapping::MappingConfig;
-use floatgate_core::ftl::space::{Role, Space};
-use floatgate_core::ftl::temperature::TemperatureConfig;
-use floatgate_core::scheduler::SchedulerConfig;
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::flash::Role;
+use floatgate_core::internals::{
+    self, AllocationConfig, EvictionConfig, Level, LevelOrder, MappingConfig, SchedulerConfig, TemperatureConfig,
+    TriggerConfig, VictimConfig,
+};
+use floatgate_core::laws::{self, close};
+use floatgate_core::mapping::Space;
+use floatgate_core::policies::{Order, PlaneSet};
 use floatgate_core::sim::id::{BlockId, PlaneId};
 
 /// Returns a device of 3 channels, 2 chips, 5 dies and 4 planes. No two are equal, so a mistaken level is noticed.
@@ -24,7 +23,7 @@ fn uneven() -> DeviceConfig {
 fn eviction_policies_choose_units_of_the_buffer_once() {
     for config in EvictionConfig::all() {
         let eviction = format!("buffer.eviction={}", config.name());
-        contract::eviction(
+        internals::eviction(
             &device_config(&["geometry.pages=8", "buffer.capacity=256KiB", &eviction]),
             &Default::default(),
         );
@@ -49,7 +48,7 @@ fn mapping_schemes_lose_no_data() {
             let mut device = device_config(&[&small[..], overrides].concat());
             device.mapping.scheme = scheme.clone();
             device.check().unwrap_or_else(|error| panic!("{}, {overrides:?}: {error}", scheme.name()));
-            contract::mapping(&device, &Default::default());
+            laws::mapping(&device, &Default::default());
         }
     }
 }
@@ -61,12 +60,12 @@ fn victims_are_candidates_of_the_plane_and_taken_once() {
     for victim in VictimConfig::all() {
         let mut device = device_config(&small);
         device.gc.victim = victim;
-        contract::victim(&device, &Default::default());
+        internals::victim(&device, &Default::default());
     }
     for policy in ["greedy", "cost-benefit", "d-choices"] {
         for tie in ["oldest", "newest", "index", "fewest-erases"] {
             let tie = format!("gc.victim.{policy}.tie={tie}");
-            contract::victim(&device_config(&[&small[..], &[&tie]].concat()), &Default::default());
+            internals::victim(&device_config(&[&small[..], &[&tie]].concat()), &Default::default());
         }
     }
 }
@@ -203,7 +202,7 @@ fn schemes_of_the_papers_follow_their_formulas() {
 #[test]
 fn a_scheme_has_a_home_for_all_pages_or_for_none() {
     for allocation in AllocationConfig::all() {
-        contract::allocation(&DeviceConfig { allocation, ..uneven() }, &Default::default());
+        internals::allocation(&DeviceConfig { allocation, ..uneven() }, &Default::default());
     }
 }
 
@@ -233,7 +232,7 @@ fn dynamic_allocation_takes_idle_planes_in_turn() {
 #[test]
 fn schedulers_rank_every_class() {
     for scheduler in SchedulerConfig::all() {
-        contract::scheduler(&DeviceConfig { scheduler, ..uneven() }, &Default::default());
+        internals::scheduler(&DeviceConfig { scheduler, ..uneven() }, &Default::default());
     }
 }
 
@@ -242,7 +241,7 @@ fn triggers_decide_like_their_copies() {
     for trigger in TriggerConfig::all() {
         let mut device = device_config(&["geometry.blocks=16", "capacity={spare=0.5}"]);
         device.gc.trigger = trigger;
-        contract::trigger(&device, &Default::default());
+        internals::trigger(&device, &Default::default());
     }
 }
 
@@ -251,6 +250,6 @@ fn temperature_policies_classify_every_write() {
     for temperature in TemperatureConfig::all() {
         let mut device = device_config(&["geometry.blocks=16", "capacity={spare=0.5}"]);
         device.temperature = temperature;
-        contract::temperature(&device, &Default::default());
+        internals::temperature(&device, &Default::default());
     }
 }

@@ -4,13 +4,12 @@
 mod common;
 
 use common::{Load, build, device_config};
-use floatgate_core::device::{Device, Options};
-use floatgate_core::metrics::results::Results;
+use floatgate_core::results::Results;
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::Pace;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Options, Ssd};
 use serde_json::Value;
 
 const CASES: [(&str, &[&str]); 7] = [
@@ -185,7 +184,7 @@ fn a_probe_changes_nothing() {
     for (name, overrides) in CASES {
         let mut plain = device(overrides);
         let mut watched = plain.clone();
-        watched.array_mut().set_probe(Some(floatgate_core::nand::probe::Probe::new(Time::ZERO, Time::NEVER)));
+        watched.array_mut().set_probe(Some(floatgate_core::timeline::Probe::new(Time::ZERO, Time::NEVER)));
         let (a, b) = (run(&mut plain, 5_000), run(&mut watched, 5_000));
         assert_eq!(digest(&plain, &a), digest(&watched, &b), "{name}");
         let slices = watched.array().probe().map_or(0, |probe| probe.slices().len());

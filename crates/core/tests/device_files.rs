@@ -11,12 +11,12 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::path::Path;
 
-use floatgate_core::config::{BUILTINS, ConfigError, DeviceConfig, from_toml, options};
-use floatgate_core::device::{Device, Options};
+use floatgate_core::device_file::{Builtin, ConfigError, DeviceConfig, from_toml};
+use floatgate_core::internals::options;
 use floatgate_core::sim::request::{Operation, Request, Status};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Options, Ssd};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::strategy::ValueTree;
@@ -322,7 +322,7 @@ fn replace(text: &mut String, ranges: &[(usize, usize)], at: &Index, new: &str) 
 }
 
 fn any_text() -> impl Strategy<Value = String> {
-    let mut texts: Vec<String> = BUILTINS.iter().map(|builtin| builtin.text.to_owned()).collect();
+    let mut texts: Vec<String> = Builtin::ALL.iter().map(|builtin| builtin.text.to_owned()).collect();
     texts.extend(corpus().into_iter().map(|(_, text)| text));
     (prop::sample::select(texts), prop::collection::vec(any_edit(), 0..3)).prop_map(|(mut text, edits)| {
         edits.iter().for_each(|edit| edit.apply(&mut text));
@@ -361,7 +361,7 @@ fn any_fitting() -> impl Strategy<Value = (String, String)> {
 }
 
 fn load_builtin(name: &str) -> DeviceConfig {
-    floatgate_core::config::load(name, &[]).unwrap_or_else(|error| panic!("{name}: {error}"))
+    floatgate_core::device_file::load(name, &[]).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 fn any_overrides() -> impl Strategy<Value = Vec<String>> {
@@ -490,7 +490,7 @@ proptest! {
 
     #[test]
     fn any_name_is_refused_or_a_device(name in "\\PC{0,12}") {
-        if let Err(error) = floatgate_core::config::load(&name, &[]) {
+        if let Err(error) = floatgate_core::device_file::load(&name, &[]) {
             prop_assert!(!error.to_string().is_empty());
         }
     }

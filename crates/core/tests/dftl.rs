@@ -1,14 +1,12 @@
 //! DFTL: costs of a miss and an eviction, step by step, and their frequency. See docs/model/mapping.md.
 
 use crate::common::{self, device_config, drain, fill, submit, units};
-use floatgate_core::device::{Device, Options};
-use floatgate_core::ftl::mapping::MappingScheme;
-use floatgate_core::ftl::space::{BlockState, Role};
-use floatgate_core::metrics::attribution::Part;
-use floatgate_core::metrics::counters::{MapCause, ProgramCause, ReadCause};
+use floatgate_core::flash::{BlockState, Role};
+use floatgate_core::internals::{MapCause, MappingScheme, ReadCause};
+use floatgate_core::results::{Part, ProgramCause};
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::rng::Rng;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Options, Ssd};
 
 /// Cells to register, register to cells, and transfer of a page over the channel: 4096 cycles of 25 ns.
 const READ: u64 = 25_000_000;
@@ -153,7 +151,7 @@ fn a_scan_misses_every_entry_and_reads_a_translation_page_for_each() {
 }
 
 /// Overwrites a full device at random in timed mode. Returns the counts of the overwrites, and the device.
-fn overwrites(options: &str) -> (floatgate_core::metrics::counters::Counters, Device) {
+fn overwrites(options: &str) -> (floatgate_core::results::Counters, Device) {
     let mut device = device(options);
     let before = device.ftl().counters;
     let mut rng = Rng::new(9, "overwrites");

@@ -3,13 +3,12 @@
 //! device does not report as volatile.
 
 use crate::common::{build, device_config, submit};
-use floatgate_core::device::{Device, Options};
-use floatgate_core::metrics::counters::BufferCounts;
+use floatgate_core::internals::BufferCounts;
 use floatgate_core::sim::id::{Lpn, Ppn};
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Options, Ssd};
 
 const US: u64 = 1_000_000;
 /// Number of units that are written, and sectors of each.

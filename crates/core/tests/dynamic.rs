@@ -2,14 +2,13 @@
 //! chooses.
 
 use crate::common::{self, device, drain, submit, units};
-use floatgate_core::device::Device;
-use floatgate_core::ftl::mapping::Location;
-use floatgate_core::ftl::space::Role;
+use floatgate_core::flash::Role;
+use floatgate_core::mapping::Location;
 use floatgate_core::sim::id::{Lpn, PlaneId};
 use floatgate_core::sim::request::Operation::Write;
 use floatgate_core::sim::request::Request;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Ssd};
 
 /// Two channels with two chips each. A chip has two dies of two planes and is one LUN.
 const SHAPE: [&str; 3] = ["geometry.dies=2", "geometry.planes=2", "nand.concurrency=command"];

@@ -1,15 +1,13 @@
 //! Energy by operation: equal to what a count of the operations by hand gives, to the last femtojoule.
 
-use floatgate_core::device::Device;
-use floatgate_core::metrics::energy::{EnergyUse, Work};
-use floatgate_core::metrics::series::Sample;
-use floatgate_core::metrics::statistics::{Interval, Statistics};
-use floatgate_core::nand::array::Kind;
-use floatgate_core::nand::probe::{Phase, Probe};
+use floatgate_core::internals::EnergyWork as Work;
+use floatgate_core::results::{Interval, Sample, Statistics};
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Ssd};
+use floatgate_core::summary::EnergyUse;
+use floatgate_core::timeline::{Kind, Phase, Probe};
 
 use crate::common::history::summary_of;
 use crate::common::{self, Load, device, drain, submit, units};
@@ -140,7 +138,7 @@ fn pages_in_slc_mode_have_energies_of_their_own() {
         // By their times, which tell the modes apart.
         let slices = device.array().probe().expect("it was switched on").slices().iter();
         let of = |kind: Kind, us: u64| {
-            let is_it = |slice: &&floatgate_core::nand::probe::Slice| {
+            let is_it = |slice: &&floatgate_core::timeline::Slice| {
                 slice.phase == Phase::Cell && slice.kind == kind && slice.end - slice.start == Time::from_us(us)
             };
             slices.clone().filter(is_it).count() as u64

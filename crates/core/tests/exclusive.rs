@@ -2,9 +2,9 @@
 //! to the picosecond.
 
 use crate::common::{self, drain, fill, submit, units};
-use floatgate_core::device::Device;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
+use floatgate_core::simulation::Device;
 
 const US: u64 = 1_000_000;
 /// Command and address cycles of a read or program, and of an erase: 7 and 5 cycles of 25 ns.
@@ -106,7 +106,7 @@ fn copies_within_a_chip_hold_the_channel_too() {
 fn it_is_refused_where_no_channel_is_held() {
     let refused = |overrides: &[&str]| {
         let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-        floatgate_core::config::from_toml(common::BASE, "test.toml", &overrides).unwrap_err().to_string()
+        floatgate_core::device_file::from_toml(common::BASE, "test.toml", &overrides).unwrap_err().to_string()
     };
     let text = refused(&["gc.pace=exclusive", "mapping.scheme=dftl", "capacity.spare=0.6"]);
     assert!(text.contains("choose mapping.scheme = \"page\""), "{text}");

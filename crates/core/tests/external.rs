@@ -5,37 +5,27 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
 use crate::common::{Load, build, device_config, drain, fill, submit, units};
-use floatgate_core::cache::eviction::EvictionPolicy;
-use floatgate_core::config::{DeviceConfig, Offer, load_with};
-use floatgate_core::contract;
-use floatgate_core::device::{Device, Options};
-use floatgate_core::external::{Built, Cause, Externals, Outside, Provider, Wanted, position};
-use floatgate_core::ftl::Ftl;
-use floatgate_core::ftl::allocation::{AllocationPolicy, Order, PlaneSet};
-use floatgate_core::ftl::gc::trigger::TriggerPolicy;
-use floatgate_core::ftl::gc::victim::{Index, VictimPolicy};
-use floatgate_core::ftl::gc::wear::{Needs, WearPolicy};
-use floatgate_core::ftl::mapping::external::ExternalMapping;
-use floatgate_core::ftl::mapping::{
-    Bound, Change, Context, Ended, KeptBlock, LookUp, Mapping, Place, Program as ProgramOf, Recovering, SchemeReport,
-    Step, Target,
+use floatgate_core::device_file::{DeviceConfig, load_with};
+use floatgate_core::internals::ReadsBeforeWrites;
+use floatgate_core::laws;
+use floatgate_core::mapping::{
+    Bound, Change, Context, Ended, ExternalMapping, Ftl, InHand, KeptBlock, LookUp, Mapping, Place,
+    Program as ProgramOf, Recovering, SchemeReport, Step, Target,
 };
-use floatgate_core::ftl::space::{BlockView, Candidates, InHand, RegionView};
-use floatgate_core::ftl::temperature::TemperaturePolicy;
-use floatgate_core::ftl::temperature::written::Written;
-use floatgate_core::metrics::summary::{Precondition as SavedFrom, Reached};
-use floatgate_core::precondition::{Precondition, precondition};
-use floatgate_core::run::{NoWatcher, RunError, run};
-use floatgate_core::scheduler::SchedulerPolicy;
-use floatgate_core::scheduler::reads_before_writes::ReadsBeforeWrites;
+use floatgate_core::policies::{
+    AllocationPolicy, BlockView, Built, Candidates, Cause, Class, EvictionPolicy, Externals, Index, LunQueue, Needs,
+    Offer, Order, Outside, PlaneSet, Provider, Queued, RegionView, SchedulerPolicy, TemperaturePolicy, TriggerPolicy,
+    VictimPolicy, Wanted, WearPolicy, Written, position,
+};
+use floatgate_core::preparation::{Precondition, precondition};
+use floatgate_core::saved_state::{Reader, StateError, Writer};
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, TransactionId};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::{Pace, Source};
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
-use floatgate_core::state::{Reader, StateError, Writer};
-use floatgate_core::work::{Class, LunQueue, Queued};
+use floatgate_core::simulation::{Device, NoWatcher, Options, RunError, Ssd, run};
+use floatgate_core::summary::{Precondition as SavedFrom, Reached};
 
 /// A policy whose name determines what it does.
 struct Does {
@@ -452,11 +442,10 @@ fn an_offer_does_not_replace_a_built_in_policy() {
 #[test]
 fn a_contract_checks_all_offered_policies() {
     for (path, name) in [("gc.victim", "first"), ("gc.trigger", "always"), ("temperature", "odd")] {
-        contract::offers(&Externals::by(Arc::new(Named(path, name))));
+        laws::offers(&Externals::by(Arc::new(Named(path, name))));
     }
-    let broken = |path, name| {
-        std::panic::catch_unwind(|| contract::offers(&Externals::by(Arc::new(Named(path, name))))).is_err()
-    };
+    let broken =
+        |path, name| std::panic::catch_unwind(|| laws::offers(&Externals::by(Arc::new(Named(path, name))))).is_err();
     assert!(broken("gc.victim", "fifo"), "the name is taken");
     assert!(broken("gc.victim", "behind"), "it chooses a block that does not exist");
     assert!(broken("gc.trigger", "fails later"));

@@ -2,15 +2,15 @@
 //! devices with faults are in `model/`.
 
 use crate::common::{self, build, device_config, drain, submit, units};
-use floatgate_core::config::{InjectedFault, from_toml};
-use floatgate_core::device::{Device, Options};
-use floatgate_core::ftl::mapping::Location;
-use floatgate_core::ftl::space::{BlockState, Role};
-use floatgate_core::metrics::counters::{ProgramCause, ReadCause};
+use floatgate_core::device_file::{InjectedFault, from_toml};
+use floatgate_core::flash::{BlockState, Role};
+use floatgate_core::internals::ReadCause;
+use floatgate_core::mapping::Location;
+use floatgate_core::results::ProgramCause;
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use floatgate_core::sim::request::{Completion, Operation, Request, Status};
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Options, Ssd};
 
 /// A plane whose blocks have three pages. A page takes 102.4 us on the channel and 200 us in the cells.
 const SMALL: [&str; 6] = [

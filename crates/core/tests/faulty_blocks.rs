@@ -2,13 +2,13 @@
 //! device can lose. Random devices with faults are in `model/`.
 
 use crate::common::{build, device_config, drain, fill, submit, units};
-use floatgate_core::device::{Device, Options};
-use floatgate_core::ftl::space::BlockState;
-use floatgate_core::metrics::counters::{CopyCause, ProgramCause, ReadCause};
-use floatgate_core::metrics::summary::{Precondition, Reached};
+use floatgate_core::flash::BlockState;
+use floatgate_core::internals::ReadCause;
+use floatgate_core::results::{CopyCause, ProgramCause};
 use floatgate_core::sim::id::PlaneId;
 use floatgate_core::sim::request::{Operation, Status};
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Options, Ssd};
+use floatgate_core::summary::{Precondition, Reached};
 
 /// Cells to register, register to cells, and transfer of a page over the channel: 4096 cycles of 25 ns.
 const READ: u64 = 25_000_000;

@@ -1,12 +1,10 @@
 //! Writes that wait until others fill their wordline: `controller.fill_timeout`. See docs/model/mapping.md.
 
 use crate::common::{self, build, device_config, submit, units};
-use floatgate_core::device::{Device, Options};
-use floatgate_core::metrics::attribution::{Breakdown, Part};
-use floatgate_core::metrics::counters::ProgramCause;
+use floatgate_core::results::{Breakdown, Part, ProgramCause};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Options, Ssd};
 
 /// Register to cells, and transfer of a page over the channel: 4096 cycles of 25 ns.
 const PROGRAM: u64 = 200_000_000;
@@ -118,7 +116,7 @@ fn each_plane_or_pool_fills_its_own_programs() {
 #[test]
 fn a_fill_timeout_needs_programs_of_several_units() {
     let overrides = ["controller.fill_timeout=1us".to_owned()];
-    let error =
-        floatgate_core::config::from_toml(common::BASE, "test.toml", &overrides).expect_err("one unit per program");
+    let error = floatgate_core::device_file::from_toml(common::BASE, "test.toml", &overrides)
+        .expect_err("one unit per program");
     assert!(error.to_string().contains("one mapping unit fills a program"), "{error}");
 }

@@ -2,12 +2,11 @@
 //! fio.
 
 use crate::common::{self, device};
-use floatgate_core::device::Device;
-use floatgate_core::metrics::attribution::Breakdown;
-use floatgate_core::run::{Outcome, Progress, Watcher, run};
+use floatgate_core::results::Breakdown;
 use floatgate_core::sim::request::{Completion, Operation, SECTOR};
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
+use floatgate_core::simulation::{Device, Outcome, Progress, Watcher, run};
 use floatgate_workload::synthetic::{self, Job};
 
 const MIB: u64 = 1 << 20;
@@ -156,9 +155,9 @@ fn a_job_ends_when_its_runtime_is_over() {
     assert_eq!(line(&mut instant(), text).arrivals(1, US), [2500]);
     // A closed loop on a device that takes time: 25 us for a read and 102.4 us for the transfer of 4 KiB.
     let mut device = instant();
-    floatgate_core::precondition::precondition(
+    floatgate_core::preparation::precondition(
         &mut device,
-        floatgate_core::precondition::Precondition::Fill,
+        floatgate_core::preparation::Precondition::Fill,
         1,
         &mut |_| true,
     )
@@ -177,9 +176,9 @@ fn think_time_starts_when_a_batch_has_completed() {
     assert_eq!(seen.arrivals(0, US), [0, 0, 10, 10, 20]);
     // On a device that takes time, 10 us of think time follow the last completion of each batch of three reads.
     let mut device = instant();
-    floatgate_core::precondition::precondition(
+    floatgate_core::preparation::precondition(
         &mut device,
-        floatgate_core::precondition::Precondition::Fill,
+        floatgate_core::preparation::Precondition::Fill,
         1,
         &mut |_| true,
     )
@@ -285,7 +284,7 @@ fn preconditioning_keeps_the_order_of_stonewalls() {
     let text = "name=a rw=write size=1m; name=b rw=randtrim size=1m stonewall";
     let jobs = synthetic::parse(text, device.config().logical_bytes(), 1).unwrap();
     let mut sources: Vec<Box<dyn Source>> = jobs.into_iter().map(|job| job.source).collect();
-    floatgate_core::precondition::precondition_with(&mut device, &mut sources, &mut |_| true).unwrap();
+    floatgate_core::preparation::precondition_with(&mut device, &mut sources, &mut |_| true).unwrap();
     // Everything that was written has been trimmed. If the jobs ran together, some units would be written after their
     // trim.
     assert!(device.ftl().blocks.all().iter().all(|block| block.valid == 0));

@@ -2,14 +2,12 @@
 
 use crate::common::{self, Load, build, device_config, drain, fill, submit, units};
 use Operation::{Read, Write};
-use floatgate_core::device::{Device, Options};
-use floatgate_core::metrics::attribution::Part;
-use floatgate_core::metrics::series::Sample;
-use floatgate_core::nand::probe::{CoreWork, Probe, Task};
+use floatgate_core::results::{Part, Sample};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Options, Ssd};
+use floatgate_core::timeline::{CoreWork, Probe, Task};
 
 const US: u64 = 1_000_000;
 

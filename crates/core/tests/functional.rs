@@ -2,15 +2,14 @@
 //! the same requests in timed mode.
 
 use crate::common::{Load, assert_close, build, device_config, fill};
-use floatgate_core::device::{Device, Options};
-use floatgate_core::metrics::counters::Counters;
-use floatgate_core::precondition::precondition_with;
-use floatgate_core::run::{NoWatcher, run};
+use floatgate_core::preparation::precondition_with;
+use floatgate_core::results::Counters;
 use floatgate_core::sim::id::Lpn;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
+use floatgate_core::simulation::{Device, NoWatcher, Options, run};
 use floatgate_workload::synthetic;
 
 /// Shape of a plane that receives skewed writes.

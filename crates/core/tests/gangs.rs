@@ -4,17 +4,15 @@
 //! at 25 ns per byte.
 
 use crate::common::{self, drain, fill, submit, units};
-use floatgate_core::config::gang::{Gang, GangMode};
-use floatgate_core::device::Device;
-use floatgate_core::ftl::mapping::Location;
-use floatgate_core::metrics::summary::GangUse;
-use floatgate_core::nand::array::Kind;
-use floatgate_core::nand::probe::{Phase, Probe};
+use floatgate_core::internals::{Gang, GangMode};
+use floatgate_core::mapping::Location;
 use floatgate_core::sim::id::{Lpn, PlaneId};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Ssd};
+use floatgate_core::summary::GangUse;
+use floatgate_core::timeline::{Kind, Phase, Probe};
 
 const US: u64 = 1_000_000;
 const READ: u64 = 25 * US;
@@ -411,7 +409,7 @@ fn resolved_devices_keep_their_gangs() {
         let (config, resolved) = (device.config(), device.config().resolved());
         assert_eq!((resolved.digest(), resolved.unit_bytes()), (config.digest(), config.unit_bytes()), "{mode}");
         let text = toml::to_string(&resolved).unwrap();
-        let again = floatgate_core::config::from_toml(&text, "again.toml", &[]).unwrap();
+        let again = floatgate_core::device_file::from_toml(&text, "again.toml", &[]).unwrap();
         assert_eq!(again.digest(), config.digest(), "{mode}");
     }
     let default = gang("serial", &[]).config().gang;
@@ -422,7 +420,7 @@ fn resolved_devices_keep_their_gangs() {
 fn impossible_gangs_are_refused_with_a_value_that_works() {
     let refused = |overrides: &[&str]| {
         let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-        floatgate_core::config::from_toml(common::BASE, "test.toml", &overrides).unwrap_err().to_string()
+        floatgate_core::device_file::from_toml(common::BASE, "test.toml", &overrides).unwrap_err().to_string()
     };
     let four = "geometry.channels=4";
     let text = refused(&[four, "gang.width=3"]);

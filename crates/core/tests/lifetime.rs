@@ -1,13 +1,14 @@
 //! Lifetimes: when they end, and how much the host could write until then.
 
 use crate::common::{build, device_config};
-use floatgate_core::device::{Device, Options};
-use floatgate_core::ftl::space::BlockState;
-use floatgate_core::lifetime::{Lifetime, Lived, Repeated, Until, live};
-use floatgate_core::metrics::summary::Named;
-use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::endurance::{Lifetime, Repeated, Until, live};
+use floatgate_core::flash::BlockState;
+use floatgate_core::internals::Lived;
+use floatgate_core::preparation::{Precondition, precondition};
 use floatgate_core::sim::id::Lpn;
 use floatgate_core::sim::source::{Source, SourceError};
+use floatgate_core::simulation::{Device, Options};
+use floatgate_core::summary::Named;
 use floatgate_workload::synthetic;
 
 /// Four planes of 64 blocks of 16 pages, with 20 % spare. A block endures 50 erases.

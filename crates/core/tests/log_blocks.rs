@@ -1,20 +1,19 @@
 //! Log blocks: which log block takes a write, and what merges cost, step by step. See docs/model/log_blocks.md.
 
 use crate::common::{self, device_config, drain, fill, submit, units};
-use floatgate_core::config::from_toml;
-use floatgate_core::device::{Device, Options};
-use floatgate_core::ftl::mapping::{KeptBlock, PADDING};
-use floatgate_core::ftl::space::Role;
-use floatgate_core::metrics::counters::{Counters, ProgramCause, ReadCause};
-use floatgate_core::nand::array::Kind;
-use floatgate_core::nand::probe::{Phase, Probe};
-use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::device_file::from_toml;
+use floatgate_core::flash::Role;
+use floatgate_core::internals::ReadCause;
+use floatgate_core::mapping::{KeptBlock, PADDING};
+use floatgate_core::policies::Purpose;
+use floatgate_core::preparation::{Precondition, precondition};
+use floatgate_core::results::{Counters, ProgramCause};
 use floatgate_core::sim::id::{Lpn, PlaneId, Ppn};
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
-use floatgate_core::work::Purpose;
+use floatgate_core::simulation::{Device, Options, Ssd};
+use floatgate_core::timeline::{Kind, Phase, Probe};
 
 /// Cells to register, register to cells, erase, and transfer of a page over the channel: 4096 cycles of 25 ns.
 const READ: u64 = 25_000_000;

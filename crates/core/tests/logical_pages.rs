@@ -4,12 +4,11 @@
 //! byte. Four packages have a channel each.
 
 use crate::common::{self, Load, drain, fill, submit, units};
-use floatgate_core::device::Device;
-use floatgate_core::metrics::counters::ReadCause;
+use floatgate_core::internals::ReadCause;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Ssd};
 
 const US: u64 = 1_000_000;
 const DATA: u64 = 102_400_000;
@@ -192,7 +191,7 @@ fn a_stripe_keeps_consecutive_units_in_one_package() {
 fn impossible_sizes_are_refused_with_a_value_that_works() {
     let refused = |overrides: &[&str]| {
         let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-        floatgate_core::config::from_toml(common::BASE, "test.toml", &overrides).unwrap_err().to_string()
+        floatgate_core::device_file::from_toml(common::BASE, "test.toml", &overrides).unwrap_err().to_string()
     };
     let text = refused(&["geometry.logical_page=10KiB"]);
     assert!(text.contains("must be whole mapping units of 4KiB, up to 16 MiB; use 8KiB"), "{text}");

@@ -4,8 +4,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use floatgate_core::config::load;
-use floatgate_core::device::{Device, Options, needed};
+use floatgate_core::device_file::load;
+use floatgate_core::simulation::{Device, Options};
 
 struct Counting;
 
@@ -84,7 +84,7 @@ fn the_estimate_is_within_5_percent_of_the_allocated_memory() {
         };
         for attribution in [false, true] {
             let options = Options { attribution, ..Options::default() };
-            let estimate = needed(&config, &options).total();
+            let estimate = options.memory(&config).total();
             let before = BYTES.get();
             let device = Device::new(config.clone(), options).unwrap();
             let taken = (BYTES.get() - before) as u64;

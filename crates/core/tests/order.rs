@@ -1,14 +1,12 @@
 //! Order of operations, in small scripted cases for each scheduler.
 
 use crate::common::{self, drain, submit};
-use floatgate_core::device::Device;
-use floatgate_core::nand::array::Kind;
-use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
-use floatgate_core::scheduler::SchedulerConfig;
+use floatgate_core::internals::SchedulerConfig;
+use floatgate_core::policies::Class;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
-use floatgate_core::work::Class;
+use floatgate_core::simulation::{Device, Ssd};
+use floatgate_core::timeline::{Kind, Lane, Phase, Probe, Slice};
 
 /// Units below `FILLED` hold data. The scripts write units from `FRESH` on.
 const FILLED: u64 = 32;

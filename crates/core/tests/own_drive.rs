@@ -1,11 +1,10 @@
 //! The device of `docs/own-drive.md` loads, and its results are within the tolerances that the page states.
 
 use crate::common::{assert_close, build, rate};
-use floatgate_core::config::{DeviceConfig, load};
-use floatgate_core::device::{Device, Options};
-use floatgate_core::precondition::{Precondition, precondition};
-use floatgate_core::run::{NoWatcher, Outcome, run};
+use floatgate_core::device_file::{DeviceConfig, load};
+use floatgate_core::preparation::{Precondition, precondition};
 use floatgate_core::sim::source::Source;
+use floatgate_core::simulation::{Device, NoWatcher, Options, Outcome, run};
 use floatgate_workload::synthetic;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/own-drive.toml");

@@ -2,13 +2,12 @@
 //! counted by sector.
 
 use crate::common::Load;
-use floatgate_core::config::load;
-use floatgate_core::device::{Device, Options};
-use floatgate_core::precondition::{Precondition, precondition};
-use floatgate_core::run::Outcome;
+use floatgate_core::device_file::load;
+use floatgate_core::preparation::{Precondition, precondition};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
+use floatgate_core::simulation::{Device, Options, Outcome};
 
 const SIZES: [u64; 4] = [2, 4, 8, 16];
 

@@ -2,13 +2,12 @@
 //! Table 6; 2013, Table 7), with 100,000 requests each. docs/model/parallelism.md has the results and the differences.
 
 use crate::common::Load;
-use floatgate_core::config::load;
-use floatgate_core::device::{Device, Options};
-use floatgate_core::precondition::{Precondition, precondition};
-use floatgate_core::run::Outcome;
+use floatgate_core::device_file::load;
+use floatgate_core::preparation::{Precondition, precondition};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
+use floatgate_core::simulation::{Device, Options, Outcome};
 
 /// All advanced commands, in variants that waste no page.
 const ADVANCED: [&str; 6] = [

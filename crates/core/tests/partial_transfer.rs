@@ -3,11 +3,10 @@
 //! Pages have 8 sectors, which take 12.8 us each at 25 ns per byte. A page read takes 25 us, a program 200 us.
 
 use crate::common::{self, device, drain, submit};
-use floatgate_core::device::Device;
 use floatgate_core::sim::request::Operation::{self, Read, Trim, Write};
 use floatgate_core::sim::request::Request;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Ssd};
 
 const SECTOR: u64 = 12_800;
 const READ: u64 = 25_000;
@@ -100,7 +99,7 @@ fn planes_that_are_read_together_transfer_their_own_sectors() {
 
 #[test]
 fn a_unit_over_several_pages_is_refused() {
-    let base = floatgate_core::config::from_toml;
+    let base = floatgate_core::device_file::from_toml;
     let overrides = ["geometry.mapping_unit=8KiB", PARTIAL].map(str::to_owned);
     let error = base(common::BASE, "test.toml", &overrides).unwrap_err().to_string();
     assert!(error.contains("bus.partial_transfer"), "{error}");

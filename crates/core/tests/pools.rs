@@ -4,14 +4,13 @@
 //! byte.
 
 use crate::common::{self, Load, assert_close, drain, fill, submit, units};
-use floatgate_core::device::Device;
-use floatgate_core::metrics::summary::{Imbalance, PoolsUse, Summary};
 use floatgate_core::sim::id::PlaneId;
 use floatgate_core::sim::request::Operation::{Read, Write};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Ssd};
+use floatgate_core::summary::{Imbalance, PoolsUse, Summary};
 
 const DATA: u64 = 102_400_000;
 const PROGRAM: u64 = 200_000_000;
@@ -211,7 +210,7 @@ fn invalid_numbers_of_active_blocks_are_refused_with_a_value_that_works() {
     let refused = |overrides: &[&str]| {
         let base = ["geometry.planes=2", "allocation={ dynamic = { scope = \"chip\", active_blocks = 1 } }"];
         let overrides: Vec<String> = base.iter().chain(overrides).map(|text| (*text).to_owned()).collect();
-        floatgate_core::config::from_toml(common::BASE, "test.toml", &overrides).unwrap_err().to_string()
+        floatgate_core::device_file::from_toml(common::BASE, "test.toml", &overrides).unwrap_err().to_string()
     };
     let text = refused(&["allocation.dynamic.active_blocks=3"]);
     assert!(text.contains("a pool of 2 planes has 1 to 2; use 2"), "{text}");

@@ -1,14 +1,15 @@
 //! States before a run: data that a workload reads and never wrote, and used devices without valid data.
 
 use crate::common::{self, Load, device};
-use floatgate_core::device::Device;
-use floatgate_core::ftl::mapping::Location;
-use floatgate_core::ftl::space::BlockState;
-use floatgate_core::precondition::{Precondition, Prewrite, Reached, precondition, prewrite};
+use floatgate_core::flash::BlockState;
+use floatgate_core::mapping::Location;
+use floatgate_core::preparation::{Precondition, Prewrite, precondition, prewrite};
 use floatgate_core::sim::id::Lpn;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
+use floatgate_core::simulation::Device;
+use floatgate_core::summary::Reached;
 
 use Operation::{Read, Trim, Write};
 

@@ -7,12 +7,11 @@
 use crate::common::{
     self, Load, assert_close, build, bus_utilization, device_config, drain, fill, rate, submit, units,
 };
-use floatgate_core::device::{Device, Options};
-use floatgate_core::metrics::results::OperationResults;
+use floatgate_core::internals::OperationResults;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Options, Ssd};
 
 /// Placement of requests on the chips.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,9 +1,8 @@
 //! The reserve of free blocks: devices at the limit on which requests once waited for a free block forever.
 
-use floatgate_core::config::from_toml;
-use floatgate_core::device::{Device, Options};
-use floatgate_core::precondition::{Precondition, precondition};
-use floatgate_core::run::{NoWatcher, run};
+use floatgate_core::device_file::from_toml;
+use floatgate_core::preparation::{Precondition, precondition};
+use floatgate_core::simulation::{Device, NoWatcher, Options, run};
 use floatgate_workload::synthetic;
 
 /// Map in flash, journal of trims, and reserve for failures on planes with eight blocks for data.

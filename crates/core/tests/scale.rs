@@ -1,12 +1,11 @@
 //! A scaled device has the steady state of the whole one: the same write amplification, rates and latencies.
 
 use crate::common::{assert_close, build, rate};
-use floatgate_core::config::{DeviceConfig, load};
-use floatgate_core::device::Options;
-use floatgate_core::precondition::{Precondition, precondition};
-use floatgate_core::run::{NoWatcher, run};
+use floatgate_core::device_file::{DeviceConfig, load};
+use floatgate_core::preparation::{Precondition, precondition};
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::source::Source;
+use floatgate_core::simulation::{NoWatcher, Options, run};
 use floatgate_workload::synthetic;
 
 /// Values of a device in the steady state.

@@ -5,13 +5,13 @@
 
 use std::collections::BTreeSet;
 
-use floatgate_core::config::{from_toml, options};
-use floatgate_core::device::{Device, Options};
-use floatgate_core::durability::flash::Keep;
-use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
-use floatgate_core::precondition::precondition;
-use floatgate_core::run::{NoWatcher, Outcome};
+use floatgate_core::device_file::from_toml;
+use floatgate_core::flash::Keep;
+use floatgate_core::internals::options;
+use floatgate_core::preparation::precondition;
 use floatgate_core::sim::source::Source;
+use floatgate_core::simulation::{Device, NoWatcher, Options, Outcome};
+use floatgate_core::summary::{About, Named, Precondition, Summary};
 use floatgate_workload::synthetic;
 use serde_json::Value;
 
@@ -456,5 +456,5 @@ fn measured(overrides: &[String], job: &str) -> String {
 }
 
 fn run(device: &mut Device, sources: &mut [Box<dyn Source>]) -> Outcome {
-    floatgate_core::run::run(device, sources, &mut NoWatcher).unwrap_or_else(|error| panic!("{error}"))
+    floatgate_core::simulation::run(device, sources, &mut NoWatcher).unwrap_or_else(|error| panic!("{error}"))
 }

@@ -2,11 +2,10 @@
 //! hand for the device of `common`: tR 25 us, tPROG 200 us, 4096 B at 25 ns = 102.4 us.
 
 use crate::common::{Load, build, device_config, drain, fill, submit, units};
-use floatgate_core::device::{Device, Options};
 use floatgate_core::sim::request::Operation::{Read, Write};
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Options, Ssd};
 
 /// Returns a filled device.
 fn device(overrides: &[&str]) -> Device {

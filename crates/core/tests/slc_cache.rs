@@ -1,18 +1,17 @@
 //! SLC cache (`slc_cache`): the cliff when it is full, and folding by water marks and in idle time. See
 //! docs/model/slc_cache.md.
 
-use floatgate_core::device::Device;
-use floatgate_core::ftl::space::{BlockState, Role};
-use floatgate_core::metrics::counters::{CopyCause, ProgramCause, ReadCause};
-use floatgate_core::metrics::energy::{EnergyUse, Work};
-use floatgate_core::nand::array::Kind;
-use floatgate_core::nand::probe::{Phase, Probe};
-use floatgate_core::precondition::precondition;
+use floatgate_core::flash::{BlockState, Role};
+use floatgate_core::internals::{EnergyWork as Work, ReadCause};
+use floatgate_core::policies::Purpose;
+use floatgate_core::preparation::precondition;
+use floatgate_core::results::{CopyCause, ProgramCause};
 use floatgate_core::sim::id::PlaneId;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
-use floatgate_core::work::Purpose;
+use floatgate_core::simulation::{Device, Ssd};
+use floatgate_core::summary::EnergyUse;
+use floatgate_core::timeline::{Kind, Phase, Probe};
 
 use crate::common::history::summary_of;
 use crate::common::{self, Load, drain, submit, units};
@@ -209,7 +208,7 @@ fn write_amplification_is_split_into_host_collection_and_folding() {
     assert_eq!(done.slc.cache_units, 3000);
     let slices = device.array().probe().expect("it was switched on").slices();
     let of = |kind: Kind, ns: u64| {
-        let is_it = |slice: &&floatgate_core::nand::probe::Slice| {
+        let is_it = |slice: &&floatgate_core::timeline::Slice| {
             slice.phase == Phase::Cell && slice.kind == kind && slice.end - slice.start == Time::from_ns(ns)
         };
         slices.iter().filter(is_it).count() as u64

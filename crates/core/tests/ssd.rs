@@ -4,13 +4,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::common::{device, fill};
-use floatgate_core::device::Device;
-use floatgate_core::metrics::series::Sample;
-use floatgate_core::run::{NoWatcher, Outcome, RunError, RunOptions, replay, run_with};
+use floatgate_core::results::Sample;
 use floatgate_core::sim::request::{Completion, Operation, Request, Status};
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::{Room, Ssd};
+use floatgate_core::simulation::{Device, NoWatcher, Outcome, Room, RunError, RunOptions, Ssd, replay, run_with};
 use floatgate_workload::synthetic;
 
 const LATENCY: Time = Time::from_us(10);

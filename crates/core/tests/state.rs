@@ -2,16 +2,16 @@
 //! or the state of another device, is refused with the reason.
 
 use crate::common::{build, device_config, drain, fill, submit};
-use floatgate_core::config::{DeviceConfig, options, shapes_state};
-use floatgate_core::device::{Device, Head, Options, inspect_state};
-use floatgate_core::metrics::counters::Counters;
-use floatgate_core::metrics::summary::{Precondition, Reached};
-use floatgate_core::precondition::{Precondition as To, precondition};
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::internals::{options, shapes_state};
+use floatgate_core::preparation::{Precondition as To, precondition};
+use floatgate_core::results::Counters;
+use floatgate_core::saved_state::{Head, StateError};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
-use floatgate_core::state::StateError;
+use floatgate_core::simulation::{Device, Options, Ssd};
+use floatgate_core::summary::{Precondition, Reached};
 
 fn origin() -> Precondition {
     Precondition { requested: "a test".to_owned(), reached: Reached { mapped: 1.0, ..Reached::default() } }
@@ -337,7 +337,7 @@ fn options_that_do_not_shape_a_state_change_no_byte_of_it() {
         let config = small(&[&["gc.victim=random"], overrides].concat());
         let mut device = build(config.clone(), Options { seed: 3, ..Options::default() });
         precondition(&mut device, To::Steady, 3, &mut |_| true).unwrap();
-        (config.state_digest(), inspect_state(&saved(&device)[..]).unwrap().1)
+        (config.state_digest(), Head::inspect_state(&saved(&device)[..]).unwrap().1)
     };
     for (path, with, value) in SHAPELESS {
         assert!(!shapes_state(path), "{path}");
@@ -388,13 +388,13 @@ fn damage_is_detected() {
     let mut rng = Rng::new(1, "damage");
     for length in (0..bytes.len()).step_by(bytes.len() / 150 + 1) {
         assert!(load(&config, &options, &bytes[..length]).is_err(), "{length} bytes of {}", bytes.len());
-        assert!(inspect_state(&bytes[..length]).is_err());
+        assert!(Head::inspect_state(&bytes[..length]).is_err());
     }
     for _ in 0..400 {
         let mut other = bytes.clone();
         let at = rng.below(bytes.len() as u64) as usize;
         other[at] ^= 1 << rng.below(8);
-        let _ = inspect_state(&other[..]);
+        let _ = Head::inspect_state(&other[..]);
         match load(&config, &options, &other) {
             // Some bits of the header of the compression have no meaning.
             Ok(device) => assert!(saved(&device) == bytes, "a flip at {at} gives another device"),
@@ -449,7 +449,7 @@ fn forged(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
 fn damaged_names_of_sections_are_detected() {
     for number in 0..DEVICES.len() {
         let (_, _, bytes) = victim_of_damage(number);
-        let whole = inspect_state(&bytes[..]).unwrap().1;
+        let whole = Head::inspect_state(&bytes[..]).unwrap().1;
         let head = 24 + u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
         let body = zstd::decode_all(&bytes[head..]).unwrap();
         for section in &whole {
@@ -458,7 +458,7 @@ fn damaged_names_of_sections_are_detected() {
             let mut body = body.clone();
             body[at + number % name.len()] ^= 1 << (number % 7);
             let damaged = [&bytes[..head], &zstd::encode_all(&body[..], 1).unwrap()].concat();
-            let error = inspect_state(&damaged[..]).unwrap_err();
+            let error = Head::inspect_state(&damaged[..]).unwrap_err();
             assert!(matches!(error, StateError::Damaged { .. }), "{}: {error}", section.name);
         }
     }
@@ -484,5 +484,5 @@ fn a_forged_state_is_refused_or_can_serve_requests() {
 #[test]
 fn the_page_on_states_names_the_version() {
     let page = include_str!("../../../docs/reference/state.md");
-    assert!(page.contains(&format!("| 4 | format version, {} |", floatgate_core::state::VERSION)));
+    assert!(page.contains(&format!("| 4 | format version, {} |", floatgate_core::internals::VERSION)));
 }

@@ -1,15 +1,14 @@
 //! Runs from a steady state: results depend only on the workload, not on work left over from preconditioning.
 
 use crate::common::{assert_close, build, device_config};
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::device::{Device, Options};
-use floatgate_core::ftl::space::Role;
-use floatgate_core::metrics::counters::Counters;
-use floatgate_core::precondition::{Precondition, precondition};
-use floatgate_core::run::{NoWatcher, Outcome, run};
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::flash::Role;
+use floatgate_core::preparation::{Precondition, precondition};
+use floatgate_core::results::Counters;
 use floatgate_core::sim::id::PlaneId;
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
+use floatgate_core::simulation::{Device, NoWatcher, Options, Outcome, run};
 use floatgate_workload::synthetic;
 
 fn steady(config: DeviceConfig) -> Device {

@@ -6,13 +6,12 @@ mod page;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use floatgate_core::config::Listing;
-use floatgate_core::lifetime::Lifetime;
-use floatgate_core::metrics::counters::{BufferCounts, Counters};
-use floatgate_core::metrics::statistics::Statistics;
-use floatgate_core::metrics::summary::Summary;
-use floatgate_core::metrics::table::{Count, Kind, Value};
+use floatgate_core::device_file::Listing;
+use floatgate_core::endurance::Lifetime;
+use floatgate_core::internals::{BufferCounts, Count};
+use floatgate_core::results::{Counters, StatisticKind as Kind, Statistics, Value};
 use floatgate_core::sim::request::Operation;
+use floatgate_core::summary::Summary;
 use page::{check, page};
 
 use crate::common::history::summary_of;

@@ -3,19 +3,17 @@
 use std::sync::Arc;
 
 use crate::common::{self, Load, assert_close, build, device_config, fill, units};
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::device::{Device, Options};
-use floatgate_core::external::{Built, Cause, Externals, Provider, Wanted};
-use floatgate_core::ftl::mapping::PADDING;
-use floatgate_core::ftl::temperature::TemperaturePolicy;
-use floatgate_core::ftl::temperature::written::Written;
-use floatgate_core::metrics::counters::{ClassCounts, Counters};
-use floatgate_core::run::{NoWatcher, run};
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::internals::ClassCounts;
+use floatgate_core::mapping::PADDING;
+use floatgate_core::policies::{Built, Cause, Externals, Provider, TemperaturePolicy, Wanted, Written};
+use floatgate_core::results::Counters;
 use floatgate_core::sim::id::{Lpn, Ppn};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
+use floatgate_core::simulation::{Device, NoWatcher, Options, run};
 use floatgate_validation::closed_form::{fifo, fifo_of_classes, greedy};
 
 /// Classifier that knows the hot units, which are the first ones, or assigns four classes by the unit number.
@@ -87,12 +85,12 @@ fn steady(config: DeviceConfig) -> (Counters, Vec<ClassCounts>) {
     let ftl = device.ftl_mut();
     let mut rng = Rng::new(1, "temperature");
     (0..units).for_each(|unit| ftl.write_whole(Lpn(unit as u32)));
-    let mut write = |ftl: &mut floatgate_core::ftl::Ftl| {
+    let mut write = |ftl: &mut floatgate_core::mapping::Ftl| {
         let of_hot = rng.below(5) < 4;
         let unit = if of_hot { rng.below(hot) } else { hot + rng.below(units - hot) };
         ftl.write_whole(Lpn(unit as u32));
     };
-    let counts = |ftl: &floatgate_core::ftl::Ftl| -> Vec<ClassCounts> {
+    let counts = |ftl: &floatgate_core::mapping::Ftl| -> Vec<ClassCounts> {
         ftl.classes.iter().flat_map(|classes| classes.counts()).copied().collect()
     };
     (0..24 * units).for_each(|_| write(ftl));
@@ -261,7 +259,9 @@ fn each_class_costs_an_open_block() {
     assert_eq!(most(&[FOUR]), 56 * 64 - 1);
     let refused = |set: &[&str]| {
         let set: Vec<String> = set.iter().map(|text| (*text).to_owned()).collect();
-        floatgate_core::config::from_toml(common::BASE, "test.toml", &set).expect_err("an invalid device").to_string()
+        floatgate_core::device_file::from_toml(common::BASE, "test.toml", &set)
+            .expect_err("an invalid device")
+            .to_string()
     };
     let capacity = format!("capacity.logical={}B", (59 * 64 - 1) * 4 * 4096);
     device_config(&[&capacity]);

@@ -5,12 +5,12 @@
 //! can hold data when a victim is chosen counts. Free blocks and the unwritten part of open blocks are subtracted.
 
 use crate::common::{self, Load, assert_close};
-use floatgate_core::device::Device;
-use floatgate_core::metrics::counters::Counters;
+use floatgate_core::results::Counters;
 use floatgate_core::sim::id::Lpn;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
+use floatgate_core::simulation::Device;
 use floatgate_validation::closed_form::{d_choices, fifo, greedy, random};
 
 const PAGES: u32 = 64;

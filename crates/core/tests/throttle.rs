@@ -1,17 +1,15 @@
 //! Throttle of host writes (`gc.throttle`): its delay, and its part of the latency.
 
 use crate::common::{self, Load, build, device_config, drain, submit, units};
-use floatgate_core::config;
-use floatgate_core::device::{Device, Options};
-use floatgate_core::ftl::space::Role;
-use floatgate_core::metrics::attribution::{Breakdown, Part};
-use floatgate_core::precondition::{Precondition, precondition};
-use floatgate_core::run::Outcome;
+use floatgate_core::device_file;
+use floatgate_core::flash::Role;
+use floatgate_core::preparation::{Precondition, precondition};
+use floatgate_core::results::{Breakdown, Part};
 use floatgate_core::sim::id::{Lpn, PlaneId};
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Options, Outcome, Ssd};
 
 /// Transfer and program of a page.
 const WRITE: u64 = 102_400_000 + 200_000_000;
@@ -118,7 +116,7 @@ fn reads_are_not_delayed() {
 fn delays_that_never_apply_are_refused() {
     let refused = |set: &str| {
         let set = ["gc.hard_threshold=2".to_owned(), set.to_owned()];
-        floatgate_core::config::from_toml(common::BASE, "test.toml", &set).unwrap_err().to_string()
+        floatgate_core::device_file::from_toml(common::BASE, "test.toml", &set).unwrap_err().to_string()
     };
     let error = refused("gc.throttle={ below = 2, delay = \"1ms\" }");
     assert!(error.contains("gc.throttle.below = 2: 2 blocks, must be from 3 (gc.hard_threshold + 1) to 64"), "{error}");
@@ -130,8 +128,8 @@ fn delays_that_never_apply_are_refused() {
 fn random_writes(credits: &str, every: Option<Time>) -> Outcome {
     let marks = ["buffer.high_water=0.5", "buffer.low_water=0.4"];
     let overrides = [&["geometry.blocks=40", "capacity.logical=34GiB"], &marks[..], &[credits]].concat();
-    let config =
-        config::load("tlc-nvme", &overrides.iter().map(|&set| set.to_owned()).collect::<Vec<_>>()).expect("a device");
+    let config = device_file::load("tlc-nvme", &overrides.iter().map(|&set| set.to_owned()).collect::<Vec<_>>())
+        .expect("a device");
     let mut device = build(config, Options::default());
     precondition(&mut device, Precondition::Steady, 1, &mut |_| true).expect("a steady state");
     let (units, per_unit) = (device.config().logical_units(), device.config().sectors_per_unit());
@@ -161,7 +159,7 @@ fn credits_make_all_writers_wait_alike_and_nobody_below_saturation() {
 fn credits_that_never_apply_are_refused() {
     let refused = |buffer: &str| {
         let set = [format!("buffer={{ capacity = \"64KiB\", credits = \"1ms\", {buffer} }}")];
-        floatgate_core::config::from_toml(common::BASE, "test.toml", &set).unwrap_err().to_string()
+        floatgate_core::device_file::from_toml(common::BASE, "test.toml", &set).unwrap_err().to_string()
     };
     assert!(refused("high_water = 1.0").contains("set it below 1"));
     assert!(refused("high_water = 0.9, write = \"write-through\"").contains("set buffer.write to write-back"));

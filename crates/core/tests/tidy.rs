@@ -96,6 +96,7 @@ const CORE: Layers = &[
     ("ftl", "external", "policies may be another program's"),
     ("ftl", "policy policy_family", "allocation and victims are policies"),
     ("ftl", "has_whole_map", "a macro of its own"),
+    ("ftl", "mapping", "the macro uses the paths that other crates see"),
     ("ftl", "metrics::counters metrics::table", "what was programmed, by cause, and counts are saved"),
     ("ftl", "metrics::collections", "how long victims are collected"),
     ("ftl", "metrics::summary::FaultState", "what has failed is a part of the results"),
@@ -266,6 +267,52 @@ fn contributing_lists_all_existing_modules() {
         let modules: Vec<_> = layers.flat_map(|(_, rows)| *rows).map(|row| format!("{name}/src/{}", row.0)).collect();
         if !is_named(&name) && (modules.is_empty() || !modules.iter().all(|module| is_named(module))) {
             found.push(format!("CONTRIBUTING.md:1: `{name}`, or one of {modules:?}, is not described"));
+        }
+    }
+    report(&found);
+}
+
+/// Modules of the facade (`lib.rs` of the core) by their readers, and the number of names that these modules export.
+/// The fields of the summary are the published result format, and the names of `internals` are for tests alone: both
+/// have no limit. A change of a number needs a reason that decision 0041 accepts.
+const FACADE: &[(&str, usize)] = &[
+    ("device_file simulation preparation results timeline endurance flash saved_state", 108),
+    ("policies mapping laws", 71),
+    ("summary internals", usize::MAX),
+];
+
+/// Checks that the core exports the names of its facade and nothing else, each of them once, and that the table in
+/// docs/architecture.md has their numbers.
+#[test]
+fn the_facade_is_small() {
+    let path = format!("{CORE_SOURCE}lib.rs");
+    let code = rust::tokens(rust::parse(&read(&path)));
+    let starts = code.windows(4).filter(|four| four[0].text == "pub" && four[1].text == "mod" && four[3].text == "{");
+    let starts: Vec<(usize, &str)> = starts.map(|four| (four[2].line, four[2].text.as_str())).collect();
+    let mut names: BTreeMap<&str, usize> = starts.iter().map(|(_, module)| (*module, 0)).collect();
+    let (mut found, mut exported) = (Vec::new(), BTreeSet::new());
+    for Path { line, text, .. } in rust::paths(&code).into_iter().filter(|path| path.is_re_export) {
+        match starts.iter().rev().find(|(start, _)| *start <= line) {
+            Some((_, module)) if !text.ends_with('*') => *names.entry(module).or_default() += 1,
+            // The macro is for the core alone.
+            None if ["floatgate_sim", "policy::policy_family"].contains(&text.as_str()) => {}
+            _ => found.push(format!("{path}:{line}: `{text}` is not a name in a module of the facade")),
+        }
+        if !exported.insert(text.clone()) {
+            found.push(format!("{path}:{line}: `{text}` has another path already"));
+        }
+    }
+    let architecture = read("docs/architecture.md");
+    for (module, count) in &names {
+        let is_listed = FACADE.iter().any(|(modules, _)| modules.split(' ').any(|listed| listed == *module));
+        if !is_listed || (*module != "internals" && !architecture.contains(&format!("| `{module}` | {count} |"))) {
+            found.push(format!("{path}:1: `{module}` has {count} names: FACADE, docs/architecture.md"));
+        }
+    }
+    for (modules, limit) in FACADE.iter().filter(|(_, limit)| *limit != usize::MAX) {
+        let count: usize = modules.split(' ').map(|module| names.get(module).copied().unwrap_or_default()).sum();
+        if count != *limit {
+            found.push(format!("{path}:1: {count} names in `{modules}`, expected {limit} (FACADE in tidy.rs)"));
         }
     }
     report(&found);

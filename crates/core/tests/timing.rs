@@ -4,12 +4,10 @@
 //! B takes 102.4 us on the channel at 25 ns per byte. Command cycles take no time, except if a test sets them.
 
 use crate::common::{self, drain, submit};
-use floatgate_core::device::Device;
-use floatgate_core::nand::array::Kind;
-use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Ssd};
+use floatgate_core::timeline::{Kind, Lane, Phase, Probe, Slice};
 
 /// Channel, chip, die and plane.
 type Place = [u32; 4];

@@ -1,11 +1,11 @@
 //! Unloaded latencies of all built-in devices, to the picosecond: sums of the phases.
 
 use crate::common::{self, build, drain, units};
-use floatgate_core::config::{BusProtocol, DeviceConfig, builtin_names, load};
-use floatgate_core::device::{Device, Options};
+use floatgate_core::device_file::{Builtin, DeviceConfig, load};
+use floatgate_core::internals::BusProtocol;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Options, Ssd};
 
 /// Returns the duration of `cycles` cycles of the command bus in picoseconds.
 fn command(config: &DeviceConfig, cycles: u32) -> u64 {
@@ -49,7 +49,7 @@ fn latency(device: &mut Device, request: Request) -> Time {
 
 #[test]
 fn unloaded_latencies_are_the_sums_of_their_phases() {
-    for name in builtin_names() {
+    for name in Builtin::names() {
         // No buffer, which would serve requests without flash, no wait for a full program, and no interrupts.
         let bare = ["buffer.capacity=0B", "controller.fill_timeout=0s", "controller.firmware.interrupt=0s"];
         let bare = bare.map(str::to_owned);
@@ -92,7 +92,7 @@ fn unloaded_latencies_are_the_sums_of_their_phases() {
 /// written back yet takes the same time.
 #[test]
 fn a_buffer_serves_reads_and_writes_without_flash() {
-    let buffered = builtin_names().into_iter().filter_map(|name| {
+    let buffered = Builtin::names().into_iter().filter_map(|name| {
         let config = load(name, &[]).expect("a built-in device");
         config.active_buffer().is_some().then_some((name, config))
     });

@@ -1,11 +1,9 @@
 //! The watchdog of a run: a device on which nothing completes ends the run with an error, or when the user asks.
 
-use floatgate_core::metrics::attribution::Breakdown;
-use floatgate_core::metrics::series::Sample;
-use floatgate_core::run::{NoWatcher, Outcome, Progress, RunError, RunOptions, Watcher, replay};
+use floatgate_core::results::{Breakdown, Sample};
 use floatgate_core::sim::request::{Completion, Request, Status};
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{NoWatcher, Outcome, Progress, RunError, RunOptions, Ssd, Watcher, replay};
 use floatgate_workload::synthetic;
 
 /// SSD with an event every `period`. Requests complete at once, except for the last of `good + 1`, which never does.

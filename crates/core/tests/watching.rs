@@ -1,18 +1,16 @@
 //! Watchers of a run: time windows, waits and phases. They change nothing, and the recorded values add up.
 
 use crate::common::{self, Load, device, fill};
-use floatgate_core::device::Device;
-use floatgate_core::ftl::space::Role;
-use floatgate_core::metrics::attribution::Breakdown;
-use floatgate_core::metrics::series::{MAX_WINDOWS, MIN_WINDOWS, Sample, Series, Width, Window};
-use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
-use floatgate_core::run::{Outcome, Progress, Watcher, run};
+use floatgate_core::flash::Role;
+use floatgate_core::internals::{MAX_WINDOWS, MIN_WINDOWS};
+use floatgate_core::results::{Breakdown, Sample, Series, Width, Window};
 use floatgate_core::sim::id::PlaneId;
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::{Pace, Source};
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Outcome, Progress, Ssd, Watcher, run};
+use floatgate_core::timeline::{Lane, Phase, Probe, Slice};
 
 /// Watcher that records everything.
 struct Collector {
@@ -101,7 +99,7 @@ fn a_watcher_changes_nothing() {
     for overrides in DEVICES {
         for pace in PACES {
             let mut plain = full(overrides);
-            let expected = watch(&mut plain, pace, Time::ZERO, &mut floatgate_core::run::NoWatcher);
+            let expected = watch(&mut plain, pace, Time::ZERO, &mut floatgate_core::simulation::NoWatcher);
             for width in [Width::Adaptive, Width::Fixed(Time::from_us(13)), Width::Fixed(Time::from_us(100_000))] {
                 let mut watched = full(overrides);
                 watched.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER).with_waits()));
@@ -196,7 +194,7 @@ fn windows_add_up() {
             assert_eq!(windows[0].start, Time::ZERO);
             for operation in Operation::ALL {
                 let expected = outcome.results.of(operation);
-                let of = |value: fn(&floatgate_core::metrics::series::Answered) -> u64| {
+                let of = |value: fn(&floatgate_core::results::Answered) -> u64| {
                     sum(&windows, |window| window.of(operation).map_or(0, value))
                 };
                 assert_eq!(of(|answered| answered.count), expected.count());

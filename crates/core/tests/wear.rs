@@ -2,16 +2,16 @@
 //! Random devices that level wear are in `model/`.
 
 use crate::common::{self, build, device_config, drain, submit, units};
-use floatgate_core::config::from_toml;
-use floatgate_core::device::{Device, Options};
-use floatgate_core::ftl::mapping::Location;
-use floatgate_core::ftl::space::{Block, BlockState};
-use floatgate_core::metrics::counters::{CopyCause, ProgramCause, ReadCause};
+use floatgate_core::device_file::from_toml;
+use floatgate_core::flash::{Block, BlockState};
+use floatgate_core::internals::ReadCause;
+use floatgate_core::mapping::Location;
+use floatgate_core::results::{CopyCause, ProgramCause};
 use floatgate_core::sim::id::{BlockId, Lpn};
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Options, Ssd};
 
 /// A plane whose blocks have three pages. A page takes 102.4 us on the channel.
 const SMALL: [&str; 6] = [

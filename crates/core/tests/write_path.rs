@@ -2,18 +2,15 @@
 //! steady state that functional preconditioning reaches. See docs/model/mapping.md and gc.md.
 
 use crate::common::{assert_close, build, device_config, drain, rate, submit, units};
-use floatgate_core::config::cells::CellMode;
-use floatgate_core::config::load;
-use floatgate_core::device::{Device, Options};
-use floatgate_core::ftl::mapping::Location;
-use floatgate_core::metrics::counters::{Counters, ProgramCause};
-use floatgate_core::precondition::{Precondition, precondition};
-use floatgate_core::run::{NoWatcher, Outcome, run};
+use floatgate_core::device_file::{CellMode, load};
+use floatgate_core::mapping::Location;
+use floatgate_core::preparation::{Precondition, precondition};
+use floatgate_core::results::{Counters, ProgramCause};
 use floatgate_core::sim::id::Lpn;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, NoWatcher, Options, Outcome, Ssd, run};
 use floatgate_workload::synthetic;
 
 /// Returns a built-in device of two channels in steady state, and the write amplification that preconditioning

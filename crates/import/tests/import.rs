@@ -1,6 +1,6 @@
 //! Imports of the configurations that other simulators ship. The inputs have their keys and values.
 
-use floatgate_core::config::{self, DeviceConfig};
+use floatgate_core::device_file::{self, DeviceConfig};
 use floatgate_import::{ImportError, Imported, Simulator, import, recognize};
 
 fn input(name: &str) -> String {
@@ -14,7 +14,7 @@ fn device(name: &str, changes: &[(&str, &str)]) -> (Imported, DeviceConfig) {
         text.replace(from, to)
     });
     let imported = import(&text, name, 1).unwrap();
-    let device = config::from_toml(&imported.text, "imported.toml", &[]);
+    let device = device_file::from_toml(&imported.text, "imported.toml", &[]);
     (imported.clone(), device.unwrap_or_else(|error| panic!("{error}\n{}", imported.text)))
 }
 
@@ -62,7 +62,7 @@ fn files_are_recognized_by_their_contents() {
 #[test]
 fn mqsim_gives_the_built_in_device() {
     let (imported, device) = device("ssdconfig.xml", &[]);
-    let built_in = config::load("mqsim-default", &[]).unwrap();
+    let built_in = device_file::load("mqsim-default", &[]).unwrap();
     // The built-in device has neither wear leveling nor suspended erases, which its validated runs do not need.
     assert_equal_but(
         &device,
@@ -85,7 +85,7 @@ fn mqsim_gives_the_built_in_device() {
     let offered = imported.text.lines().filter_map(|line| line.strip_prefix("#   --set "));
     let offered: Vec<String> = offered.flat_map(|line| line.split(" --set ")).map(str::to_owned).collect();
     assert_eq!(offered.len(), 4);
-    config::from_toml(&imported.text, "x", &offered).unwrap_or_else(|error| panic!("{error}"));
+    device_file::from_toml(&imported.text, "x", &offered).unwrap_or_else(|error| panic!("{error}"));
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn ssdsim_gives_its_device() {
 fn disksim_gives_the_device_of_the_validation() {
     let (_, device) = device("ssd.parv", &[]);
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../validation/devices/disksim-ssd.toml");
-    let ours = config::load(path, &[]).unwrap();
+    let ours = device_file::load(path, &[]).unwrap();
     // The paper of the validated device describes copy-back, which no validated run needs, without using it.
     assert_equal_but(
         &device,
@@ -206,7 +206,7 @@ fn femu_gives_its_device() {
     let (_, device) =
         self::device("femu-waf.txt", &[("gc_thres_pcent=90,op_pcent=100", "gc_thres_pcent=95,op_pcent=25")]);
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../validation/devices/femu.toml");
-    let ours = config::load(path, &[]).unwrap();
+    let ours = device_file::load(path, &[]).unwrap();
     assert_equal_but(&device, &ours, &["name", "description", "bus.protocol", "bus.command_cycle"]);
     let zns = import("qemu -device femu,femu_mode=3", "x", 1).unwrap_err().to_string();
     assert!(zns.contains("femu_mode = 3: expected 1"), "{zns}");

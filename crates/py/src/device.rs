@@ -5,18 +5,9 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use floatgate_core::cache::eviction::EvictionConfig;
-use floatgate_core::config::scale::Scale;
-use floatgate_core::config::{BUILTINS, DeviceConfig as Config, ExternalConfig};
-use floatgate_core::contract;
-use floatgate_core::external::Externals;
-use floatgate_core::ftl::allocation::AllocationConfig;
-use floatgate_core::ftl::gc::trigger::TriggerConfig;
-use floatgate_core::ftl::gc::victim::VictimConfig;
-use floatgate_core::ftl::gc::wear::WearConfig;
-use floatgate_core::ftl::mapping::MappingConfig;
-use floatgate_core::ftl::temperature::TemperatureConfig;
-use floatgate_core::scheduler::SchedulerConfig;
+use floatgate_core::device_file::{Builtin, DeviceConfig as Config, Scale};
+use floatgate_core::laws;
+use floatgate_core::policies::{ExternalConfig, Externals};
 use floatgate_run::device::{DeviceSpec, LoadedDevice};
 use pyo3::prelude::*;
 
@@ -168,17 +159,7 @@ impl DeviceConfig {
 /// extension module.
 #[pyfunction]
 pub fn policy_names(path: &str) -> Vec<&'static str> {
-    let own = match path {
-        "allocation" => AllocationConfig::NAMES,
-        "gc.trigger" => TriggerConfig::NAMES,
-        "gc.victim" => VictimConfig::NAMES,
-        "gc.wear" => WearConfig::NAMES,
-        "mapping.scheme" => MappingConfig::NAMES,
-        "buffer.eviction" => EvictionConfig::NAMES,
-        "scheduler" => SchedulerConfig::NAMES,
-        "temperature" => TemperatureConfig::NAMES,
-        _ => &[],
-    };
+    let own = Config::builtin_policies(path);
     let offers = makers().offers().into_iter();
     let offered = offers.filter(|offer| offer.path() == path).map(|offer| offer.name());
     own.iter().copied().chain(offered).collect()
@@ -188,12 +169,12 @@ pub fn policy_names(path: &str) -> Vec<&'static str> {
 #[pyfunction]
 pub fn check_policies(py: Python<'_>, device: &DeviceConfig) -> PyResult<()> {
     let chosen = &device.chosen;
-    let checked = catch_unwind(AssertUnwindSafe(|| contract::policies(&chosen.config, &chosen.spec.makers)));
+    let checked = catch_unwind(AssertUnwindSafe(|| laws::policies(&chosen.config, &chosen.spec.makers)));
     checked.map_err(|panic| exception(py, "PolicyError", &text_of(panic.as_ref())))
 }
 
 /// Returns the names of the built-in devices.
 #[pyfunction]
 pub fn builtin_names() -> Vec<&'static str> {
-    BUILTINS.iter().map(|builtin| builtin.name).collect()
+    Builtin::ALL.iter().map(|builtin| builtin.name).collect()
 }

@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use floatgate_core::config::ConfigError;
-use floatgate_core::external::Fault;
+use floatgate_core::device_file::ConfigError;
+use floatgate_core::policies::Fault;
 use floatgate_run::failure::Failure;
 use floatgate_run::frontend::{Stopped, Subject};
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use floatgate_core::run::Progress;
 use floatgate_core::sim::text::escaped_lines;
+use floatgate_core::simulation::Progress;
 use floatgate_run::frontend;
 use floatgate_run::output::Wait;
 use floatgate_workload::file::Stop;

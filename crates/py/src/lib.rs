@@ -17,7 +17,7 @@ mod simulator;
 mod tables;
 mod tools;
 
-use floatgate_core::external::Externals;
+use floatgate_core::policies::Externals;
 use pyo3::prelude::*;
 
 /// Adds all bindings and the version of the simulator to an extension module. `makers` provides policies that devices

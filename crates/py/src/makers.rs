@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use floatgate_core::external::Externals;
+use floatgate_core::policies::Externals;
 
 /// A global, because a process has one extension module, and its classes cannot receive the value otherwise.
 static MAKERS: OnceLock<Externals> = OnceLock::new();

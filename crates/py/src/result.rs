@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use arrow_pyarrow::{PyArrowType, Table as PyTable};
-use floatgate_core::metrics::summary::Summary;
+use floatgate_core::summary::Summary;
 use floatgate_report::columns::run_in;
 use floatgate_report::columns::series::{Row, read_rows};
 use floatgate_report::compare::{Comparison, Group, MOST_DIFFERENT, Run, grouped, groups, labeled_group};

@@ -7,9 +7,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use arrow_pyarrow::{PyArrowType, Table as PyTable};
-use floatgate_core::config::DeviceConfig as Config;
-use floatgate_core::metrics::attribution::Breakdown;
-use floatgate_core::metrics::series::{Sample, Series};
+use floatgate_core::device_file::DeviceConfig as Config;
+use floatgate_core::results::{Breakdown, Sample, Series};
 use floatgate_core::sim::request::Completion;
 use floatgate_core::sim::time::Time;
 use floatgate_report::columns::requests::{self, RequestsWriter};

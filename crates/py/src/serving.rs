@@ -1,6 +1,6 @@
 //! Live devices: what an extension module with the command needs to serve a device of the package.
 
-use floatgate_core::external::Externals;
+use floatgate_core::policies::Externals;
 use floatgate_workload::file::Stop;
 use pyo3::prelude::*;
 

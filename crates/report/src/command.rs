@@ -1,6 +1,6 @@
 //! The shell command that reproduces a result.
 
-use floatgate_core::metrics::summary::Summary;
+use floatgate_core::summary::Summary;
 
 /// Returns the command that reproduces this result, without its output options. Returns `None` if another program
 /// produced the result.

@@ -11,13 +11,12 @@ mod waits;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::ftl::allocation::AllocationConfig;
-use floatgate_core::metrics::attribution::Part;
-use floatgate_core::metrics::summary::{LARGEST, Summary};
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::results::Part;
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::text::read_text;
 use floatgate_core::sim::time::Time;
+use floatgate_core::summary::Summary;
 
 use crate::columns::requests::{find_request, read_latencies, status_name};
 use crate::columns::run_in;
@@ -54,7 +53,7 @@ pub fn explain(directory: &Path, choice: &Choice) -> Result<Explanation> {
     if !summary.exists() {
         bail!("{} is not a result: it has no summary.json; run with `--out {0}`", directory.display());
     }
-    let text = read_text(&summary, LARGEST).with_context(|| format!("cannot read {}", summary.display()))?;
+    let text = read_text(&summary, Summary::LARGEST).with_context(|| format!("cannot read {}", summary.display()))?;
     let result = Summary::from_json(&text).map_err(|error| anyhow!("{}: {error}", summary.display()))?;
     let checked = Checked::of_summary(&summary, &text)?;
     let requests = requests_of(directory)?;
@@ -72,7 +71,7 @@ pub fn explain(directory: &Path, choice: &Choice) -> Result<Explanation> {
     if timeline.exists() {
         checked.file(&timeline)?;
         let mut witness = waits::witness(&timeline, &requested, &result.config_digest, &checked)?;
-        if !matches!(result.config.allocation, AllocationConfig::Static(_)) {
+        if !result.config.allocates_statically() {
             let writes = witness.operations.iter_mut().filter(|operation| operation.what == "host write");
             writes.for_each(|write| write.any_die = true);
         }

@@ -1,6 +1,6 @@
 //! Sentences about the clients of a live device, for the terminal and the page.
 
-use floatgate_core::metrics::summary::Live;
+use floatgate_core::summary::Live;
 
 use crate::number::{grouped, percent};
 
@@ -23,7 +23,7 @@ pub fn clients(live: &Live) -> impl Iterator<Item = String> {
 
 #[cfg(test)]
 mod tests {
-    use floatgate_core::metrics::summary::LiveFrontend;
+    use floatgate_core::summary::LiveFrontend;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Display names of parts, operations, phases and resources.
 
-use floatgate_core::metrics::attribution::Part;
+use floatgate_core::results::Part;
 
 /// Returns an identifier as words: `write_zeroes` becomes "write zeroes".
 pub fn words(name: &str) -> String {

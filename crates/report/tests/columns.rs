@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::BufWriter;
 
-use floatgate_core::metrics::attribution::Breakdown;
+use floatgate_core::results::Breakdown;
 use floatgate_core::sim::request::{Completion, Operation, Request, Status};
 use floatgate_core::sim::time::Time;
 use floatgate_report::columns::Origin;

@@ -1,6 +1,6 @@
 //! Logical blocks: widens requests to whole ones (`host.sector_size`).
 
-use floatgate_core::config::DeviceConfig;
+use floatgate_core::device_file::DeviceConfig;
 use floatgate_core::sim::request::{Operation, Request, SECTOR};
 use floatgate_core::sim::source::Source;
 
@@ -49,7 +49,7 @@ impl Wrapper for Widener {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floatgate_core::config::load;
+    use floatgate_core::device_file::load;
     use floatgate_workload::synthetic;
 
     /// Returns the first and the last byte of the first requests of a job, and the number of warnings.

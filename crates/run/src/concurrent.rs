@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use floatgate_core::config::DeviceConfig;
+use floatgate_core::device_file::DeviceConfig;
 use floatgate_workload::synthetic;
 use floatgate_workload::synthetic::model::looks_like_model;
 use floatgate_workload::trace::words::{TraceWords, are_words};

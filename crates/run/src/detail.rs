@@ -4,13 +4,11 @@ use std::io;
 
 use anyhow::{Context, Error, Result};
 use floatgate_array::AnySsd;
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::config::units::Duration;
-use floatgate_core::metrics::attribution::Breakdown;
-use floatgate_core::metrics::series::{MAX_FIXED, Sample, Series};
-use floatgate_core::nand::probe::{CoreWork, Probe, Slice};
+use floatgate_core::device_file::{DeviceConfig, Duration};
+use floatgate_core::results::{Breakdown, Sample, Series, Width};
 use floatgate_core::sim::request::Completion;
 use floatgate_core::sim::time::Time;
+use floatgate_core::timeline::{CoreWork, Probe, Slice};
 use floatgate_report::columns::Origin;
 use floatgate_report::columns::requests::{CsvRequests, ParquetRequests};
 use floatgate_report::columns::series::{Row, SeriesWriter};
@@ -131,11 +129,11 @@ impl Detail {
 pub fn windows_warning(series: &Series, elapsed: Time) -> Option<String> {
     let full_at = series.full_at()?;
     let ms = full_at.as_s() * 1e3;
-    let width = Duration(round(elapsed.ps().div_ceil(MAX_FIXED)));
+    let width = Duration(round(elapsed.ps().div_ceil(Width::MAX_FIXED)));
     Some(format!(
         "series.parquet ends at {ms:.6} ms of simulated time, where it reached its limit of {} windows; for the whole \
          run, use longer windows, such as --series={width}, or --series without a length",
-        grouped(MAX_FIXED)
+        grouped(Width::MAX_FIXED)
     ))
 }
 

@@ -1,9 +1,8 @@
 //! Device of a run: its specification and its configuration.
 
 use floatgate_array::config::{self as array, ArrayConfig};
-use floatgate_core::config::scale::{Scale, Scaled};
-use floatgate_core::config::{self, ConfigError, DeviceConfig, Problem};
-use floatgate_core::external::Externals;
+use floatgate_core::device_file::{self, Builtin, ConfigError, DeviceConfig, Problem, Scale, Scaled};
+use floatgate_core::policies::Externals;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -77,13 +76,15 @@ impl DeviceSpec {
     /// Reads the configuration, applies the overrides, and checks the result.
     pub fn load(&self) -> Result<LoadedDevice, ConfigError> {
         match &self.source {
-            DeviceSource::Named(name) => match config::builtin(name) {
+            DeviceSource::Named(name) => match Builtin::named(name) {
                 Some(device) => {
                     let base = Some(device.name.to_owned());
-                    self.load_with(base, |overrides| config::load_with(&self.makers.offers(), device.name, overrides))
+                    self.load_with(base, |overrides| {
+                        device_file::load_with(&self.makers.offers(), device.name, overrides)
+                    })
                 }
                 None => {
-                    let loaded = config::file_text(name).and_then(|text| self.load_text(&text));
+                    let loaded = DeviceConfig::file_text(name).and_then(|text| self.load_text(&text));
                     loaded.map_err(|error| self.or_import(error))
                 }
             },
@@ -104,8 +105,9 @@ impl DeviceSpec {
         if array::is_array(text) {
             return self.load_array(text);
         }
-        let load = |overrides: &[String]| config::from_toml_with(&self.makers.offers(), text, self.called(), overrides);
-        self.load_with(config::base_in(text), load)
+        let load =
+            |overrides: &[String]| device_file::from_toml_with(&self.makers.offers(), text, self.called(), overrides);
+        self.load_with(DeviceConfig::base_in(text), load)
     }
 
     fn load_array(&self, text: &str) -> Result<LoadedDevice, ConfigError> {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use floatgate_core::config;
-use floatgate_core::precondition::Precondition;
+use floatgate_core::device_file::Builtin;
+use floatgate_core::preparation::Precondition;
 use floatgate_workload::objects::{self, ObjectWords};
 use floatgate_workload::synthetic::model::looks_like_model;
 use floatgate_workload::synthetic::{self, Planned};
@@ -70,7 +70,7 @@ impl<'a> Files<'a> {
     /// Creates a list with the device file, if there is one.
     fn of(chosen: &'a LoadedDevice, seed: u64) -> Files<'a> {
         let file = match &chosen.spec.source {
-            DeviceSource::Named(path) if config::builtin(path).is_none() && Path::new(path).is_file() => Some(path),
+            DeviceSource::Named(path) if Builtin::named(path).is_none() && Path::new(path).is_file() => Some(path),
             _ => None,
         };
         let inputs = file.map(|path| Named::new("the device file", path)).into_iter().collect();

@@ -2,12 +2,11 @@
 
 use std::io;
 
-use floatgate_core::metrics::attribution::Breakdown;
-use floatgate_core::metrics::series::Sample;
-use floatgate_core::nand::probe::{CoreWork, Probe, Slice};
-use floatgate_core::run::Progress;
+use floatgate_core::results::{Breakdown, Sample};
 use floatgate_core::sim::request::Completion;
 use floatgate_core::sim::time::Time;
+use floatgate_core::simulation::Progress;
+use floatgate_core::timeline::{CoreWork, Probe, Slice};
 use floatgate_workload::file::Stop;
 
 use crate::failure::Failure;

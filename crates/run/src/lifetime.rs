@@ -1,11 +1,10 @@
 //! Lifetimes: repeat the workloads of a specification without time, until the device is worn out.
 
-use floatgate_core::device::Device;
-use floatgate_core::lifetime::{Lifetime, Repeated, SCHEMA, Until, live};
-use floatgate_core::metrics::summary::Named;
+use floatgate_core::endurance::{Lifetime, Repeated, Until, live};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::{Source, SourceError};
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Ssd};
+use floatgate_core::summary::Named;
 use floatgate_report::statistics::Sample;
 use serde::Serialize;
 
@@ -43,7 +42,7 @@ impl Lifetimes {
         let written: Vec<f64> = runs.iter().map(|run| run.written.bytes as f64).collect();
         let first = |run: &Lifetime| Some(run.expiry?.first_after_bytes? as f64);
         Lifetimes {
-            schema: SCHEMA,
+            schema: Lifetime::SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
             arguments: spec.arguments(),
             written_bytes: Sample::of(&written),

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::device::{Options, needed};
+use floatgate_core::device_file::DeviceConfig;
 use floatgate_core::sim::text::read_text;
+use floatgate_core::simulation::Options;
 use floatgate_workload::quantity::readable;
 
 use crate::failure::Failure;
@@ -20,7 +20,7 @@ pub enum Use {
 
 /// Fails if a device needs more memory than is available. Limits that the system does not report are not checked.
 pub fn check(config: &DeviceConfig, options: &Options, usage: Use) -> Result<(), Failure> {
-    let needed = needed(config, options);
+    let needed = options.memory(config);
     let touched = if usage == Use::Filled { needed.total() } else { needed.tables };
     let limits = Limits::of_system();
     let lacks = [(touched, limits.memory), (needed.total(), limits.addresses)];

@@ -3,9 +3,9 @@
 //! Each rule of [`RULES`] names options, and the event without which they have no effect. An option has no rule if the
 //! counters of a result cannot show that it had no effect. Thresholds, for example, also decide that nothing happens.
 
-use floatgate_core::config::{DeviceConfig, Figure};
-use floatgate_core::metrics::summary::Summary;
+use floatgate_core::device_file::{DeviceConfig, Figure};
 use floatgate_core::sim::time::Time;
+use floatgate_core::summary::Summary;
 
 use crate::device::LoadedDevice;
 use crate::workload::Workload;

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use floatgate_core::metrics::summary::Summary;
+use floatgate_core::summary::Summary;
 use floatgate_report::columns::series::{Row, read_merged};
 use floatgate_report::digests::{DIGESTS, Digests, run_of};
 use floatgate_report::html;

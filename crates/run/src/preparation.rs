@@ -4,12 +4,11 @@ use std::fmt::Display;
 
 use floatgate_array as array;
 use floatgate_array::{AnySsd, SsdArray};
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::device::{Device, Options};
-use floatgate_core::external::Fault;
-use floatgate_core::metrics::summary::{Precondition, Reached};
-use floatgate_core::precondition::{Precondition as State, Prewrite, prewrite as prewrite_for};
-use floatgate_core::ssd::Ssd;
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::policies::Fault;
+use floatgate_core::preparation::{Precondition as State, Prewrite, prewrite as prewrite_for};
+use floatgate_core::simulation::{Device, Options, Ssd};
+use floatgate_core::summary::{Precondition, Reached};
 use floatgate_workload::quantity::readable;
 
 use crate::device::LoadedDevice;
@@ -89,10 +88,10 @@ pub(crate) fn precondition(
 ) -> Result<Precondition, Failure> {
     frontend.begin("preconditioning");
     let reached = match requested.parse() {
-        Ok(state) => floatgate_core::precondition::precondition(device, state, seed, &mut shares(frontend)),
+        Ok(state) => floatgate_core::preparation::precondition(device, state, seed, &mut shares(frontend)),
         Err(_) => {
             let mut workload = preconditioning_workload(requested, traces, device.config(), seed, frontend)?;
-            floatgate_core::precondition::precondition_with(device, &mut workload.sources, &mut shares(frontend))
+            floatgate_core::preparation::precondition_with(device, &mut workload.sources, &mut shares(frontend))
                 .map_err(|error| error.to_string())
         }
     };

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use floatgate_core::metrics::summary::Summary;
+use floatgate_core::summary::Summary;
 
 use crate::device::LoadedDevice;
 use crate::failure::Failure;

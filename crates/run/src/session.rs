@@ -4,16 +4,15 @@ use std::io;
 use std::path::PathBuf;
 
 use floatgate_array::AnySsd;
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::metrics::attribution::Breakdown;
-use floatgate_core::metrics::series::Sample;
-use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
-use floatgate_core::nand::probe::{CoreWork, Slice};
-use floatgate_core::precondition::Prewrite;
-use floatgate_core::run::{Outcome, Progress, RunError, RunOptions, Watcher};
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::preparation::Prewrite;
+use floatgate_core::results::{Breakdown, Sample};
 use floatgate_core::sim::request::Completion;
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
+use floatgate_core::simulation::{Outcome, Progress, RunError, RunOptions, Watcher};
+use floatgate_core::summary::{About, Named, Precondition, Summary};
+use floatgate_core::timeline::{CoreWork, Slice};
 use floatgate_report::columns::Origin;
 
 use crate::cost::{self, Stopwatch};

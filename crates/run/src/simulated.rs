@@ -2,12 +2,11 @@
 
 use floatgate_array::config::ArrayConfig;
 use floatgate_array::{self as array, AnySsd, SsdArray};
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::device::Device;
-use floatgate_core::metrics::counters::Counters;
-use floatgate_core::metrics::summary::{About, Named, Precondition, Reached, Summary};
-use floatgate_core::precondition::Precondition as State;
-use floatgate_core::run::{Outcome, RunError};
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::preparation::Precondition as State;
+use floatgate_core::results::Counters;
+use floatgate_core::simulation::{Device, Outcome, RunError};
+use floatgate_core::summary::{About, Named, Precondition, Reached, Summary};
 
 use crate::device::LoadedDevice;
 use crate::failure::Failure;

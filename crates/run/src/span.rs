@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use floatgate_core::config::units::Duration;
+use floatgate_core::device_file::Duration;
 use floatgate_core::sim::time::Time;
 
 /// Span of simulated time.

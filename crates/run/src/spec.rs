@@ -8,10 +8,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use floatgate_core::config::units::Duration;
-use floatgate_core::lifetime::Until;
-use floatgate_core::metrics::series::Width;
-use floatgate_core::precondition::{Precondition, Prewrite};
+use floatgate_core::device_file::Duration;
+use floatgate_core::endurance::Until;
+use floatgate_core::preparation::{Precondition, Prewrite};
+use floatgate_core::results::Width;
 use floatgate_workload::file::Stop;
 use serde::{Deserialize, Serialize};
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 pub use floatgate_array::Inspected;
 use floatgate_array::{AnySsd, ArrayHead, Options, SsdArray};
-use floatgate_core::device::{Device, Head, inspect_body};
-use floatgate_core::metrics::summary::Precondition;
-use floatgate_core::state::{Kind, StateError, check_end, read_any_head};
+use floatgate_core::saved_state::{Head, Kind, Reader, StateError};
+use floatgate_core::simulation::Device;
+use floatgate_core::summary::Precondition;
 use floatgate_workload::file::{Stop, Stoppable};
 use serde::Serialize;
 
@@ -42,7 +42,7 @@ pub enum AnyHead {
 
 impl AnyHead {
     fn read(input: &mut dyn Read) -> Result<AnyHead, StateError> {
-        let (kind, text) = read_any_head(input)?;
+        let (kind, text) = Kind::read_any_head(input)?;
         Ok(match kind {
             Kind::Device => AnyHead::Device(Head::of_json(&text)?),
             Kind::Array => AnyHead::Array(ArrayHead::of_json(&text)?),
@@ -73,8 +73,8 @@ pub fn inspect(path: &Path) -> Result<InspectedFile, Failure> {
             Ok(InspectedFile::Array(head, members))
         }
         AnyHead::Device(head) => {
-            let sections = inspect_body(&mut input)?;
-            check_end(&mut input)?;
+            let sections = Head::inspect_body(&mut input)?;
+            Reader::check_end(&mut input)?;
             Ok(InspectedFile::Device((head, sections)))
         }
     };

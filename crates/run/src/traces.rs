@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use floatgate_core::config::units::Duration;
+use floatgate_core::device_file::Duration;
 use floatgate_workload::file::{Stop, is_readable};
 use floatgate_workload::synthetic::Changes;
 use floatgate_workload::trace::words::{TraceWords, are_words};

@@ -1,11 +1,10 @@
 //! Warnings of a run.
 
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::device::Device;
-use floatgate_core::metrics::counters::{Counters, ProgramCause};
-use floatgate_core::metrics::summary::{Precondition, Summary};
-use floatgate_core::run::Backlog;
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::results::{Counters, ProgramCause};
 use floatgate_core::sim::time::Time;
+use floatgate_core::simulation::{Backlog, Device};
+use floatgate_core::summary::{Precondition, Summary};
 use floatgate_report::number::grouped;
 
 use crate::frontend::Frontend;

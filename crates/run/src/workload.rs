@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::metrics::summary::{Named, ObjectUse};
-use floatgate_core::precondition::Precondition;
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::preparation::Precondition;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::Source;
+use floatgate_core::summary::{Named, ObjectUse};
 use floatgate_workload::objects::{self, ObjectWords};
 use floatgate_workload::synthetic::model::{Model, Modeled, looks_like_model};
 use floatgate_workload::synthetic::{self, Changes, Job};
@@ -263,7 +263,7 @@ pub fn is_trace(text: &str) -> bool {
         && !objects::are_words(text)
         && !synthetic::is_job_file(Path::new(text))
         && !looks_like_model(Path::new(text))
-        && text.parse::<floatgate_core::precondition::Precondition>().is_err()
+        && text.parse::<floatgate_core::preparation::Precondition>().is_err()
 }
 
 /// Returns `true` if the text of a workload is the path of a job file.

@@ -4,8 +4,8 @@
 
 use std::error::Error;
 
-use floatgate_core::config;
-use floatgate_core::device::{Device, Options};
+use floatgate_core::device_file;
+use floatgate_core::simulation::{Device, Options};
 use floatgate_serve::clock::{Clock, Speed, Wall};
 use floatgate_serve::engine::{Engine, Pace, Snapshot};
 use floatgate_serve::monitor::blocks::{Painter, SLICE};
@@ -17,7 +17,7 @@ const LOOKS: usize = 1000;
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let device = arguments.first().map_or("bench-1t", String::as_str);
-    let config = config::load(device, arguments.get(1..).unwrap_or_default())?;
+    let config = device_file::load(device, arguments.get(1..).unwrap_or_default())?;
     let device = Device::new(config.clone(), Options { attribution: true, ..Options::default() })?;
     println!("{}: {} blocks in {} planes", config.name, config.total_blocks(), config.total_planes());
     let payload = Box::new(Memory::new(config.logical_bytes(), config.unit_bytes() as u32, 0));

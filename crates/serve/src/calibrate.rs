@@ -14,12 +14,11 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{self, AtomicBool};
 use std::sync::{Arc, Mutex};
 
-use floatgate_core::config;
-use floatgate_core::device::{Device, Options};
-use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::device_file;
+use floatgate_core::preparation::{Precondition, precondition};
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Options, Ssd};
 use rustix::event::Timespec;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -288,7 +287,7 @@ impl Bench {
 /// us for 4 KiB. This is longer than the cost of any frontend, so the whole cost can be deducted.
 fn device() -> io::Result<Device> {
     let slow = ["nand.read=5us", "bus.protocol.nv-ddr=68MT/s"].map(str::to_owned);
-    let config = config::load("tiny", &slow).map_err(|error| io::Error::other(error.to_string()))?;
+    let config = device_file::load("tiny", &slow).map_err(|error| io::Error::other(error.to_string()))?;
     Device::new(config, Options { attribution: true, ..Options::default() }).map_err(io::Error::other)
 }
 

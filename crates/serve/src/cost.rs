@@ -1,6 +1,6 @@
 //! Cost of a frontend in real time, and the pace of simulated time.
 
-use floatgate_core::config::{DeviceConfig, Direction};
+use floatgate_core::device_file::{DeviceConfig, Direction};
 use floatgate_core::sim::request::Operation;
 
 use crate::clock::{Clock, Speed, Wall};

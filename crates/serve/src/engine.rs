@@ -14,18 +14,13 @@ use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
 use floatgate_array::SsdArray;
-use floatgate_core::config::InjectedFault;
-use floatgate_core::device::{Device, Options as DeviceOptions};
-use floatgate_core::durability::flash::Outbox;
-use floatgate_core::metrics::attribution::Breakdown;
-use floatgate_core::metrics::profile::Profile;
-use floatgate_core::metrics::results::Results;
-use floatgate_core::metrics::series::Sample;
-use floatgate_core::run::Outcome;
+use floatgate_core::device_file::InjectedFault;
+use floatgate_core::flash::Outbox;
+use floatgate_core::results::{Breakdown, Profile, Results, Sample};
 use floatgate_core::sim::request::{Completion, Operation, Request, SECTOR, Status};
 use floatgate_core::sim::slab::Slab;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Options as DeviceOptions, Outcome, Ssd};
 use floatgate_workload::trace::RequestDigest;
 
 use crate::clock::Wall;

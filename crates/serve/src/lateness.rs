@@ -1,7 +1,7 @@
 //! Lateness of replies, and its causes.
 
-use floatgate_core::metrics::latency::Latency;
-use floatgate_core::metrics::summary::{LateCauses, Live, LiveFrontend};
+use floatgate_core::results::Latency;
+use floatgate_core::summary::{LateCauses, Live, LiveFrontend};
 
 use crate::clock::Wall;
 use crate::cost::Cost;

@@ -6,10 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::device::Options as DeviceOptions;
-use floatgate_core::metrics::summary::Live;
-use floatgate_core::run::Outcome;
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::simulation::{Options as DeviceOptions, Outcome};
+use floatgate_core::summary::Live;
 
 use crate::address::Address;
 use crate::calibrate::{Calibration, calibrate, nbd_cost, vhost_cost};

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use floatgate_array::AnySsd;
-use floatgate_core::metrics::attribution::Breakdown;
-use floatgate_core::nand::probe::{CoreWork, Probe, Slice};
+use floatgate_core::results::Breakdown;
 use floatgate_core::sim::request::Completion;
 use floatgate_core::sim::time::Time;
+use floatgate_core::timeline::{CoreWork, Probe, Slice};
 
 use crate::threads::spawn;
 

@@ -7,7 +7,7 @@ use floatgate_array::config::{ArrayConfig, from_toml};
 use floatgate_array::{Mutant, Options, SsdArray};
 use floatgate_core::sim::request::{Completion, Operation, Request, Status};
 use floatgate_core::sim::rng::Rng;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::Ssd;
 use floatgate_serve::image::{ImageAt, Members, OpenedArray};
 
 /// Options of members: 4 MiB of flash, with 1.6 MiB visible. The journal takes 1 MiB.

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::durability::flash::Bad;
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::flash::Bad;
 use floatgate_core::sim::id::BlockId;
 use floatgate_serve::image::disk::Disk;
 use floatgate_serve::image::flash::Flash;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use floatgate_core::config::{self, Direction};
-use floatgate_core::device::{Device, Options};
-use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::device_file::{self, Direction};
+use floatgate_core::preparation::{Precondition, precondition};
 use floatgate_core::sim::request::{Operation, Status};
 use floatgate_core::sim::time::Time;
+use floatgate_core::simulation::{Device, Options};
 use floatgate_serve::clock::{Clock, Speed, Wall};
 use floatgate_serve::engine::{Answer, Cost, Engine, Order, Pace, Port};
 use floatgate_serve::image::{ImageAt, Opened};
@@ -18,7 +18,7 @@ use floatgate_serve::server::Costs;
 /// before the device has completed it. Also returns the current time.
 fn answered_ahead() -> (Engine, Wall) {
     // A page takes 100 us on the bus. The completion of a read is certain that long before.
-    let config = config::load("tiny", &["bus.protocol.nv-ddr=40MT/s".to_owned()]).unwrap();
+    let config = device_file::load("tiny", &["bus.protocol.nv-ddr=40MT/s".to_owned()]).unwrap();
     let options = Options { attribution: true, ..Options::default() };
     let mut device = Device::new(config.clone(), options.clone()).unwrap();
     let store = Opened::open(&ImageAt::Memory, &config, false).unwrap().begin(&mut device).unwrap();
@@ -56,7 +56,7 @@ fn due(engine: &mut Engine, port: Port, now: Wall) -> Vec<Answer> {
 
 /// Creates the device `tiny`, with an option if there is one.
 fn device(set: Option<&str>) -> Device {
-    let config = config::load("tiny", &set.map(str::to_owned).into_iter().collect::<Vec<_>>()).unwrap();
+    let config = device_file::load("tiny", &set.map(str::to_owned).into_iter().collect::<Vec<_>>()).unwrap();
     Device::new(config, Options { attribution: true, ..Options::default() }).unwrap()
 }
 

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 
-use floatgate_core::config::{self, DeviceConfig};
-use floatgate_core::device::{Device, Options as DeviceOptions};
-use floatgate_core::durability::flash::{FlashEvent, Record, RecordKind};
-use floatgate_core::ftl::space::BlockState;
-use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::device_file::{self, DeviceConfig};
+use floatgate_core::flash::{BlockState, FlashEvent, Record, RecordKind};
+use floatgate_core::preparation::{Precondition, precondition};
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
+use floatgate_core::simulation::{Device, Options as DeviceOptions};
 use floatgate_serve::client::Client;
 use floatgate_serve::clock::Wall;
 use floatgate_serve::image::disk::Disk;
@@ -33,7 +32,7 @@ const SMALL: [&str; 4] =
 
 pub fn load(overrides: &[&str]) -> DeviceConfig {
     let all: Vec<String> = SMALL.iter().chain(overrides).map(|text| (*text).to_owned()).collect();
-    config::load("tiny", &all).unwrap()
+    device_file::load("tiny", &all).unwrap()
 }
 
 fn made_with() -> DeviceOptions {

@@ -8,8 +8,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
 use crate::common::options::{options, sockets};
-use floatgate_core::config;
-use floatgate_core::device::{Device, Options as DeviceOptions};
+use floatgate_core::device_file;
+use floatgate_core::simulation::{Device, Options as DeviceOptions};
 use floatgate_serve::{Options, Server};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -90,7 +90,7 @@ fn server() -> (Server, TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vhost.sock");
     let device =
-        Device::new(config::load("tiny", &[]).unwrap(), DeviceOptions { attribution: true, ..Default::default() });
+        Device::new(device_file::load("tiny", &[]).unwrap(), DeviceOptions { attribution: true, ..Default::default() });
     let sockets = sockets(None, Some(&path));
     let options = Options { vhost_queues: QUEUES as u16, ..options() };
     (Server::start(device.unwrap(), sockets, options).unwrap(), folder, path.to_str().unwrap().to_owned())

@@ -7,10 +7,10 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use floatgate_core::config;
-use floatgate_core::device::{Device, Options as DeviceOptions};
-use floatgate_core::metrics::statistics::Statistics;
-use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::device_file;
+use floatgate_core::preparation::{Precondition, precondition};
+use floatgate_core::results::Statistics;
+use floatgate_core::simulation::{Device, Options as DeviceOptions};
 use floatgate_serve::client::Client;
 use floatgate_serve::image::{ImageAt, Opened};
 use floatgate_serve::monitor::blocks::BlockMap;
@@ -49,7 +49,7 @@ fn made_with() -> DeviceOptions {
 }
 
 fn device() -> Device {
-    Device::new(config::load("tiny", &[]).unwrap(), made_with()).unwrap()
+    Device::new(device_file::load("tiny", &[]).unwrap(), made_with()).unwrap()
 }
 
 impl Bench {
@@ -61,7 +61,7 @@ impl Bench {
 
     /// Creates a server with an image, which can recover from power cuts.
     fn on_image() -> Bench {
-        let config = config::load("tiny", &["durability.trim_journal=true".to_owned()]).unwrap();
+        let config = device_file::load("tiny", &["durability.trim_journal=true".to_owned()]).unwrap();
         let mut device = Device::new(config, made_with()).unwrap();
         let opened = Opened::open(&ImageAt::Memory, device.config(), false).unwrap();
         let store = opened.begin(&mut device).unwrap();
@@ -177,7 +177,7 @@ fn the_monitor_shows_client_activity() {
 
 #[test]
 fn the_monitor_counts_block_mapping_merges_by_kind() {
-    let config = config::load("tiny", &["mapping.scheme=block".to_owned()]).unwrap();
+    let config = device_file::load("tiny", &["mapping.scheme=block".to_owned()]).unwrap();
     let block = config.data_units_per_block() as usize * config.sectors_per_unit() as usize * 512;
     let bench = Bench::of(Device::new(config, made_with()).unwrap(), |options| options.no_delay = true, |_| {});
     let mut client = bench.client();
@@ -199,7 +199,7 @@ fn the_monitor_counts_block_mapping_merges_by_kind() {
 fn the_monitor_shows_log_blocks() {
     let set =
         ["mapping.scheme={ fast = { logs = { sequential = 1, random = 2 }, first_writes = \"log\" } }".to_owned()];
-    let config = config::load("tiny", &set).unwrap();
+    let config = device_file::load("tiny", &set).unwrap();
     let block = u64::from(config.data_units_per_block()) * 4096;
     let mut device = Device::new(config, made_with()).unwrap();
     precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
@@ -241,7 +241,7 @@ fn the_monitor_shows_log_blocks() {
 }
 
 fn bench_channels() -> usize {
-    config::load("tiny", &[]).unwrap().geometry.channels as usize
+    device_file::load("tiny", &[]).unwrap().geometry.channels as usize
 }
 
 #[test]
@@ -568,7 +568,7 @@ fn sockets_are_private_and_removed_with_the_server() {
 fn the_monitor_responds_while_the_device_is_filled() {
     let folder = tempfile::tempdir().unwrap();
     let sockets = sockets(Some(&folder.path().join("ssd.sock")), None);
-    let config = config::load("tiny", &[]).unwrap();
+    let config = device_file::load("tiny", &[]).unwrap();
     let monitor = Doors::open(monitor_options(&folder)).unwrap().start(&config, &sockets, false).unwrap();
     let mut bench = Bench { monitor: Some(monitor), server: None, folder };
     bench.monitor.as_ref().unwrap().prepares("filling the device", Some(0.429));
@@ -662,7 +662,7 @@ fn the_page_knows_all_commands() {
     let plain = of(&Bench::new(true, |_| {}));
     assert_eq!((plain.power_cut, plain.faults), (false, false));
     assert!(of(&Bench::on_image()).power_cut);
-    let config = config::load("tiny", &["faults.program_rate=0".to_owned()]).unwrap();
+    let config = device_file::load("tiny", &["faults.program_rate=0".to_owned()]).unwrap();
     assert!(of(&Bench::of(Device::new(config, made_with()).unwrap(), |_| {}, |_| {})).faults);
 }
 

@@ -6,11 +6,11 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use floatgate_core::config;
-use floatgate_core::device::{Device, Options as DeviceOptions};
-use floatgate_core::metrics::results::StreamResults;
-use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::device_file;
+use floatgate_core::preparation::{Precondition, precondition};
+use floatgate_core::results::StreamResults;
 use floatgate_core::sim::request::Operation;
+use floatgate_core::simulation::{Device, Options as DeviceOptions};
 use floatgate_serve::client::Client as NbdClient;
 use floatgate_serve::clock::Wall;
 use floatgate_serve::record::Recorder;
@@ -26,7 +26,7 @@ use crate::common::trims::trimmed;
 
 fn device(overrides: &[&str]) -> Device {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-    let config = config::load("tiny", &overrides).unwrap();
+    let config = device_file::load("tiny", &overrides).unwrap();
     let mut device = Device::new(config, DeviceOptions { attribution: true, ..DeviceOptions::default() }).unwrap();
     precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
     device

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use floatgate_core::config::{self, DeviceConfig};
+use floatgate_core::device_file::{self, DeviceConfig};
 use serde::Deserialize;
 
 use crate::closed_form::ClosedForm;
@@ -167,7 +167,7 @@ impl Group {
         let set: Vec<String> = self.common.set.iter().chain(&case.own.set).cloned().collect();
         let place = if device.contains('/') { root.join(&device).display().to_string() } else { device.clone() };
         Ok(Run {
-            config: config::load(&place, &set)?,
+            config: device_file::load(&place, &set)?,
             device,
             set,
             precondition: either(&case.own.precondition, &self.common.precondition).unwrap_or_else(|| "fill".into()),

@@ -1,6 +1,6 @@
 //! Closed forms: formulas from papers, which share no code with the simulator.
 
-use floatgate_core::config::{DeviceConfig, Frontiers};
+use floatgate_core::device_file::{DeviceConfig, Frontiers};
 use serde::Deserialize;
 
 /// Closed form, with its parameters.

@@ -1,12 +1,11 @@
 //! Simulation of a case.
 
 use anyhow::{Context, Result, anyhow};
-use floatgate_core::device::{Device, Options};
-use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
-use floatgate_core::precondition::{precondition, precondition_with};
-use floatgate_core::run::{NoWatcher, Outcome, RunError};
+use floatgate_core::preparation::{precondition, precondition_with};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::Source;
+use floatgate_core::simulation::{Device, NoWatcher, Options, Outcome, RunError};
+use floatgate_core::summary::{About, Named, Precondition, Summary};
 use floatgate_workload::synthetic;
 use serde_json::Value;
 
@@ -34,7 +33,7 @@ pub fn summary(run: &Run) -> Result<Value> {
 
 /// Runs the sources on the device. No other function here calls the replay loop.
 fn measure(device: &mut Device, sources: &mut [Box<dyn Source>]) -> Result<Outcome, RunError> {
-    floatgate_core::run::run(device, sources, &mut NoWatcher)
+    floatgate_core::simulation::run(device, sources, &mut NoWatcher)
 }
 
 fn jobs(text: &str, device: &Device, seed: u64) -> Result<Vec<Box<dyn Source>>> {

@@ -41,7 +41,7 @@ mod _floatgate {
     #[pymodule_export]
     use crate::serve;
 
-    use floatgate_core::external::Externals;
+    use floatgate_core::policies::Externals;
     use pyo3::prelude::*;
 
     #[pymodule_init]

@@ -3,16 +3,14 @@
 
 use std::collections::VecDeque;
 
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::ftl::Ftl;
-use floatgate_core::ftl::mapping::{replacement::give_up, *};
-use floatgate_core::ftl::mover::Gather;
-use floatgate_core::ftl::space::Role;
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::flash::Role;
 use floatgate_core::has_whole_map;
-use floatgate_core::metrics::counters::ProgramCause;
+use floatgate_core::mapping::*;
+use floatgate_core::policies::{Class, Purpose};
+use floatgate_core::results::ProgramCause;
+use floatgate_core::saved_state::{Reader, StateError, Writer};
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
-use floatgate_core::state::{Reader, StateError, Writer};
-use floatgate_core::work::{Class, Kind, Purpose, Transaction};
 
 #[derive(Clone, Debug, Default)]
 struct Plane {

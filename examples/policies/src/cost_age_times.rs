@@ -1,7 +1,6 @@
 //! Cost-age-times victim policy: weighs the cost of reclaiming a block against its age and its erases.
 
-use floatgate_core::ftl::gc::victim::{Index, VictimPolicy};
-use floatgate_core::ftl::space::RegionView;
+use floatgate_core::policies::{Index, RegionView, VictimPolicy};
 use floatgate_core::sim::id::BlockId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

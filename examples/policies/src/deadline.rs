@@ -1,11 +1,9 @@
 //! Deadline scheduler: reads first, unless the deadline of another operation has passed.
 
-use floatgate_core::config::units::Duration;
-use floatgate_core::scheduler::SchedulerPolicy;
-use floatgate_core::scheduler::read_first::ReadFirst;
+use floatgate_core::device_file::Duration;
+use floatgate_core::policies::{Class, LunQueue, Queued, ReadFirst, SchedulerPolicy};
 use floatgate_core::sim::id::TransactionId;
 use floatgate_core::sim::time::Time;
-use floatgate_core::work::{Class, LunQueue, Queued};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -13,11 +13,8 @@ use std::sync::Arc;
 use append::Append;
 use cost_age_times::{CostAgeTimes, CostAgeTimesOptions};
 use deadline::{Deadline, DeadlineOptions};
-use floatgate_core::config::Offer;
-use floatgate_core::external::{Built, Cause, Externals, Provider, Wanted};
-use floatgate_core::ftl::gc::victim::VictimPolicy;
-use floatgate_core::ftl::mapping::external::ExternalMapping;
-use floatgate_core::scheduler::SchedulerPolicy;
+use floatgate_core::mapping::ExternalMapping;
+use floatgate_core::policies::{Built, Cause, Externals, Offer, Provider, SchedulerPolicy, VictimPolicy, Wanted};
 
 struct Policies;
 

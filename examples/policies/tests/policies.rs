@@ -3,13 +3,13 @@
 use std::process::Command;
 
 use example_policies::makers;
-use floatgate_core::config::{DeviceConfig, from_toml_with, json_schema_with, load_with};
-use floatgate_core::contract::{self, close};
-use floatgate_core::external::Externals;
-use floatgate_core::ftl::space::{Role, Space};
+use floatgate_core::device_file::{DeviceConfig, from_toml_with, load_with};
+use floatgate_core::flash::Role;
+use floatgate_core::laws::{self, close};
+use floatgate_core::mapping::Space;
+use floatgate_core::policies::{Class, Externals, LunQueue, Queued};
 use floatgate_core::sim::id::{LunId, PlaneId, TransactionId};
 use floatgate_core::sim::time::Time;
-use floatgate_core::work::{Class, LunQueue, Queued};
 use floatgate_run::device::DeviceSpec;
 use floatgate_run::frontend::Quiet;
 use floatgate_run::session::Session;
@@ -24,7 +24,7 @@ fn device(overrides: &[&str]) -> Result<DeviceConfig, String> {
 #[test]
 fn all_policies_obey_the_laws_of_their_families() {
     assert_eq!(makers().offers().len(), 3);
-    contract::offers(&makers());
+    laws::offers(&makers());
 }
 
 /// Small devices: pages of several units, units of several pages, and multi-plane programs.
@@ -40,14 +40,14 @@ const APPEND: [&str; 4] =
 #[test]
 fn the_append_scheme_loses_no_data() {
     for shape in SHAPES {
-        contract::mapping(&device(&[&APPEND[..], shape].concat()).unwrap(), &makers());
+        laws::mapping(&device(&[&APPEND[..], shape].concat()).unwrap(), &makers());
     }
 }
 
 #[test]
 fn the_append_scheme_outlives_power_cuts() {
     for shape in SHAPES {
-        contract::power_cuts(&device(&[&APPEND[..], shape].concat()).unwrap(), &makers());
+        laws::power_cuts(&device(&[&APPEND[..], shape].concat()).unwrap(), &makers());
     }
 }
 
@@ -141,14 +141,14 @@ fn errors_suggest_them() {
         let error = device(&[set]).unwrap_err();
         assert!(error.contains(says), "{error}");
     }
-    let plain = floatgate_core::config::load("tiny", &["scheduler=deadline".to_owned()]).unwrap_err().to_string();
+    let plain = floatgate_core::device_file::load("tiny", &["scheduler=deadline".to_owned()]).unwrap_err().to_string();
     assert!(plain.contains("unknown name `deadline`"), "only this program has the policy: {plain}");
 }
 
 #[test]
 fn the_schema_has_them() {
-    let schema = json_schema_with(&makers().offers()).to_string();
-    let plain = json_schema_with(&[]).to_string();
+    let schema = DeviceConfig::json_schema(&makers().offers()).to_string();
+    let plain = DeviceConfig::json_schema(&[]).to_string();
     for name in ["cost-age-times", "deadline", "append"].map(|name| format!("\"{name}\"")) {
         assert!(schema.contains(&name) && !plain.contains(&name), "{name}");
     }

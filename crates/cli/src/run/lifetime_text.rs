@@ -1,6 +1,6 @@
 //! Text of lifetimes: how much the host could write, and how blocks wore out.
 
-use floatgate_core::lifetime::{Expiry, Lifetime, RemainingLife};
+use floatgate_core::endurance::{Expiry, Lifetime, RemainingLife};
 use floatgate_report::number::grouped;
 use floatgate_report::statistics::Sample;
 use floatgate_run::lifetime::Lifetimes;

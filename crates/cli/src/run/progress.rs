@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fmt::Write;
 use std::time::Duration;
 
-use floatgate_core::run::Progress;
+use floatgate_core::simulation::Progress;
 use floatgate_run::frontend::Frontend;
 use floatgate_run::output::Wait;
 use floatgate_run::text::short;

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use floatgate_core::config::units::Bytes;
+use floatgate_core::device_file::Bytes;
 use floatgate_serve::Address;
 use floatgate_serve::clock::Speed;
 use floatgate_workload::quantity;

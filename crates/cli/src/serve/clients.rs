@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use floatgate_core::config::DeviceConfig;
+use floatgate_core::device_file::DeviceConfig;
 use floatgate_report::command::quoted;
 use floatgate_serve::engine::Cost;
 use floatgate_serve::monitor::client::{Requester, running, usual_places};

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use floatgate_array::AnySsd;
 use floatgate_array::config::ArrayConfig;
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::device::{Device, Options};
-use floatgate_core::metrics::summary::{LiveImage, LiveRecovery, Precondition, Reached};
+use floatgate_core::device_file::DeviceConfig;
 use floatgate_core::sim::time::Time;
+use floatgate_core::simulation::{Device, Options};
+use floatgate_core::summary::{LiveImage, LiveRecovery, Precondition, Reached};
 use floatgate_run::device::LoadedDevice;
 use floatgate_run::memory::{self, Use};
 use floatgate_run::session::{array_options, device_options, new_device, prepare};

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::io::IsTerminal;
 
-use floatgate_core::run::Progress;
+use floatgate_core::simulation::Progress;
 use floatgate_run::frontend::Frontend;
 use floatgate_run::output::Wait;
 use floatgate_serve::clock::Wall;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use floatgate_core::config::DeviceConfig;
+use floatgate_core::device_file::DeviceConfig;
 use floatgate_report::command::quoted;
 use floatgate_run::frontend::{Frontend, unless_stopped};
 use floatgate_run::output::{Draft, partials};

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use floatgate_array::AnySsd;
 use floatgate_array::config::ArrayConfig;
-use floatgate_core::config::DeviceConfig;
+use floatgate_core::device_file::DeviceConfig;
 use floatgate_core::sim::time::Time;
 use floatgate_report::timeline::TimelineWriter;
 use floatgate_run::output::{Draft, Wait};

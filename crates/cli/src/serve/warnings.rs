@@ -1,6 +1,6 @@
 //! Warnings about the result of a served device.
 
-use floatgate_core::metrics::summary::Live;
+use floatgate_core::summary::Live;
 use floatgate_report::number::grouped;
 use floatgate_serve::Finished;
 
@@ -82,7 +82,7 @@ fn failed(done: &Finished) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use floatgate_core::metrics::summary::LateCauses;
+    use floatgate_core::summary::LateCauses;
 
     use super::*;
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use floatgate_core::metrics::summary::Summary;
+use floatgate_core::summary::Summary;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -1,7 +1,7 @@
 //! Short runs whose instructions `scripts/budget.py` counts.
 
-use floatgate_core::config::{self, DeviceConfig};
-use floatgate_core::precondition::Precondition;
+use floatgate_core::device_file::{self, DeviceConfig};
+use floatgate_core::preparation::Precondition;
 
 /// Jobs of random requests of 4 KiB: writes, reads, and both.
 pub const RANDOM: [(&str, &str, Precondition); 3] = [
@@ -30,7 +30,7 @@ pub struct Case {
 impl Case {
     pub fn config(&self) -> DeviceConfig {
         let set: Vec<String> = self.options.iter().copied().flatten().map(|&option| option.to_owned()).collect();
-        config::load(self.device, &set).expect("an accepted device")
+        device_file::load(self.device, &set).expect("an accepted device")
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use floatgate_core::config::DeviceConfig;
+use floatgate_core::device_file::DeviceConfig;
 use floatgate_core::sim::memory::{prefetch, zeroed};
 
 /// Times in picoseconds: cell read, program and erase, and transfer of a page.

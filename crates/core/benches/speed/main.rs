@@ -10,13 +10,12 @@ mod budget;
 mod floor;
 
 use budget::{BUFFER, BUFFER_AHEAD, CASES, OTHERS, RANDOM};
-use floatgate_core::config::{self, DeviceConfig};
-use floatgate_core::device::{Device, Options};
-use floatgate_core::lifetime::{Repeated, Until, live};
-use floatgate_core::metrics::counters::Counters;
-use floatgate_core::precondition::{Precondition, precondition, precondition_with};
-use floatgate_core::run::{NoWatcher, Outcome, run};
+use floatgate_core::device_file::{self, DeviceConfig};
+use floatgate_core::endurance::{Repeated, Until, live};
+use floatgate_core::preparation::{Precondition, precondition, precondition_with};
+use floatgate_core::results::Counters;
 use floatgate_core::sim::source::{Source, SourceError};
+use floatgate_core::simulation::{Device, NoWatcher, Options, Outcome, run};
 use floatgate_workload::synthetic;
 use floor::Floor;
 use rustix::time::{ClockId, clock_gettime};
@@ -43,7 +42,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
 }
 
 fn device(name: &str) -> Device {
-    let config = config::load(name, &[]).expect("a built-in device");
+    let config = device_file::load(name, &[]).expect("a built-in device");
     Device::new(config, Options::default()).expect("a checked device")
 }
 
@@ -88,7 +87,7 @@ fn best(runs: impl Iterator<Item = f64>) -> f64 {
 
 /// Returns the floor of `bench-32g` after two drive writes in random order.
 fn steady_floor() -> Floor {
-    let mut floor = Floor::new(&config::load("bench-32g", &[]).expect("built in"));
+    let mut floor = Floor::new(&device_file::load("bench-32g", &[]).expect("built in"));
     floor.fill();
     floor.overwrite(2 * floor.units());
     floor
@@ -123,7 +122,7 @@ fn functional() {
 fn preconditioning() {
     let new = || {
         let overrides = ["geometry.blocks=240".to_owned(), "capacity={ spare = 0.12 }".to_owned()];
-        let config = config::load("tlc-nvme", &overrides).expect("an accepted device");
+        let config = device_file::load("tlc-nvme", &overrides).expect("an accepted device");
         Device::new(config, Options::default()).expect("a checked device")
     };
     let show = |what: &str, seconds: f64, counted: &Counters| {
@@ -174,7 +173,7 @@ fn lifetime() {
     for wear in ["none", "least-erased", "static-threshold", "dual-pool", "agrawal"] {
         let rate = best((1..=3).map(|_| {
             let options = ["nand.endurance=30", "faults={ wear_out = \"count\" }", &format!("gc.wear={wear}")];
-            let config = config::load("bench-32g", &options.map(str::to_owned)).expect("an accepted device");
+            let config = device_file::load("bench-32g", &options.map(str::to_owned)).expect("an accepted device");
             let mut device = Device::new(config, Options::default()).expect("a checked device");
             prepare(&mut device, Precondition::Fill);
             let bytes = device.config().logical_bytes();
@@ -224,7 +223,7 @@ fn attribution() {
         [("writes", "randwrite", Precondition::Steady), ("reads", "randread", Precondition::Fill)]
     {
         let mut devices = [false, true].map(|attribution| {
-            let config = config::load("bench-32g", &[]).expect("a built-in device");
+            let config = device_file::load("bench-32g", &[]).expect("a built-in device");
             let options = Options { attribution, ..Options::default() };
             let mut device = Device::new(config, options).expect("a checked device");
             prepare(&mut device, state);
@@ -250,7 +249,7 @@ fn attribution() {
 fn costs<const N: usize>(options: [&[&str]; N], job_text: &str, state: Precondition) -> [f64; N] {
     let mut devices = options.map(|options| {
         let set: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
-        let config = config::load("bench-32g", &set).expect("an accepted device");
+        let config = device_file::load("bench-32g", &set).expect("an accepted device");
         let mut device = Device::new(config, Options::default()).expect("a checked device");
         prepare(&mut device, state);
         device
@@ -355,7 +354,7 @@ fn instructions_of_floor(config: &DeviceConfig, is_write: bool) {
 
 /// Measures the cost over device size and length of the run, and the memory.
 fn scaling() {
-    let small: DeviceConfig = config::load(
+    let small: DeviceConfig = device_file::load(
         "bench-32g",
         &[
             "geometry.blocks=8".into(),
@@ -367,8 +366,8 @@ fn scaling() {
     .expect("an accepted device");
     for (name, config) in [
         ("1 GiB", small),
-        ("32 GiB", config::load("bench-32g", &[]).expect("built in")),
-        ("1 TiB", config::load("bench-1t", &[]).expect("built in")),
+        ("32 GiB", device_file::load("bench-32g", &[]).expect("built in")),
+        ("1 TiB", device_file::load("bench-1t", &[]).expect("built in")),
     ] {
         let mut device = Device::new(config, Options::default()).expect("a checked device");
         prepare(&mut device, Precondition::Fill);

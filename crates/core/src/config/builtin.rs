@@ -11,10 +11,12 @@ pub struct Builtin {
 
 macro_rules! builtins {
     ($($name:literal),+ $(,)?) => {
-        /// All built-in devices. To add one, add its file and its name here.
-        pub const BUILTINS: &[Builtin] = &[
-            $(Builtin { name: $name, text: include_str!(concat!("../../devices/", $name, ".toml")) }),+
-        ];
+        impl Builtin {
+            /// All built-in devices. To add one, add its file and its name here.
+            pub const ALL: &[Builtin] = &[
+                $(Builtin { name: $name, text: include_str!(concat!("../../devices/", $name, ".toml")) }),+
+            ];
+        }
     };
 }
 
@@ -40,12 +42,14 @@ builtins! {
     "x25m",
 }
 
-/// Returns the built-in device called `name`.
-pub fn builtin(name: &str) -> Option<&'static Builtin> {
-    BUILTINS.iter().find(|device| device.name == name)
-}
+impl Builtin {
+    /// Returns the built-in device called `name`.
+    pub fn named(name: &str) -> Option<&'static Builtin> {
+        Builtin::ALL.iter().find(|device| device.name == name)
+    }
 
-/// Returns the names of the built-in devices, in alphabetical order.
-pub fn builtin_names() -> Vec<&'static str> {
-    BUILTINS.iter().map(|device| device.name).collect()
+    /// Returns the names of the built-in devices, in alphabetical order.
+    pub fn names() -> Vec<&'static str> {
+        Builtin::ALL.iter().map(|device| device.name).collect()
+    }
 }

@@ -50,6 +50,26 @@ impl DeviceConfig {
         found
     }
 
+    /// Returns the names of the built-in policies of a family, given the path of its key, such as `gc.victim`.
+    pub fn builtin_policies(path: &str) -> &'static [&'static str] {
+        match path {
+            "allocation" => AllocationConfig::NAMES,
+            "gc.trigger" => TriggerConfig::NAMES,
+            "gc.victim" => VictimConfig::NAMES,
+            "gc.wear" => WearConfig::NAMES,
+            "mapping.scheme" => MappingConfig::NAMES,
+            "buffer.eviction" => EvictionConfig::NAMES,
+            "scheduler" => SchedulerConfig::NAMES,
+            "temperature" => TemperatureConfig::NAMES,
+            _ => &[],
+        }
+    }
+
+    /// Returns `true` if the plane of a write is known before the write is queued.
+    pub fn allocates_statically(&self) -> bool {
+        matches!(self.allocation, AllocationConfig::Static(_))
+    }
+
     /// Returns the level at which the number in `place` is out of range, and the number of elements at that level.
     /// Returns `None` if the place exists.
     pub fn lacks(&self, place: &InjectedFault) -> Option<(&'static str, u32)> {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{BUILTINS, Cell, ConfigError, DeviceConfig, load};
+use super::{Builtin, Cell, ConfigError, DeviceConfig, load};
 
 /// Format of the list.
 const SCHEMA: &str = "floatgate-devices-1";
@@ -54,7 +54,7 @@ impl Listing {
     ///
     /// If a built-in device is invalid.
     pub fn new() -> Result<Listing, ConfigError> {
-        let devices = BUILTINS.iter().map(|builtin| Ok(Listed::of(load(builtin.name, &[])?)));
+        let devices = Builtin::ALL.iter().map(|builtin| Ok(Listed::of(load(builtin.name, &[])?)));
         let devices = devices.collect::<Result<_, ConfigError>>()?;
         Ok(Listing { schema: SCHEMA, version: env!("CARGO_PKG_VERSION"), devices })
     }

@@ -16,16 +16,16 @@ use super::page;
 use super::path::upwards;
 use super::schema::Schema;
 use super::structure::{LISTED, Structure};
-use super::{DeviceConfig, builtin, builtin_names, did_you_mean, offered};
+use super::{Builtin, DeviceConfig, did_you_mean, offered};
 use crate::sim::text::{read_text, shortened, shown};
 
 /// Loads a device: a built-in one by its name, or a file by its path. Applies the overrides in order, each
 /// `path=value`, and checks the device.
 ///
 /// ```
-/// let device = floatgate_core::config::load("tiny", &["gc.victim=fifo".to_owned()])?;
+/// let device = floatgate_core::device_file::load("tiny", &["gc.victim=fifo".to_owned()])?;
 /// assert_eq!(device.gc.victim.name(), "fifo");
-/// # Ok::<(), floatgate_core::config::ConfigError>(())
+/// # Ok::<(), floatgate_core::device_file::ConfigError>(())
 /// ```
 pub fn load(name_or_path: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
     load_with(&[], name_or_path, overrides)
@@ -33,44 +33,46 @@ pub fn load(name_or_path: &str, overrides: &[String]) -> Result<DeviceConfig, Co
 
 /// Loads a device like [`load`], for a program whose own policies the device may name.
 pub fn load_with(offers: &[Offer], name_or_path: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
-    match builtin(name_or_path) {
+    match Builtin::named(name_or_path) {
         Some(device) => read_all(offers, Origin::Builtin(device.name.to_owned()), device.text, overrides),
-        None => from_toml_with(offers, &file_text(name_or_path)?, name_or_path, overrides),
+        None => from_toml_with(offers, &DeviceConfig::file_text(name_or_path)?, name_or_path, overrides),
     }
 }
 
 /// Maximum size of a device file in bytes. A file with thousands of sources and faults is smaller.
 const LARGEST: u64 = 4 << 20;
 
-/// Reads a device file by its path. The file is read only once, because it may be a pipe. Names of built-in devices are
-/// not paths.
-pub fn file_text(name_or_path: &str) -> Result<String, ConfigError> {
-    let path = Path::new(name_or_path);
-    // A text with a separator or an extension is a path. Any other text is a name, unless a file has this name.
-    let looks_like_path = name_or_path.contains(['/', '\\']) || path.extension().is_some();
-    if path.is_dir() {
-        let cause = std::io::Error::other("it is a directory; give the path of a file in it, or a built-in device");
-        return Err(ConfigError::Unreadable { path: path.to_owned(), hint: String::new(), cause });
+impl DeviceConfig {
+    /// Reads a device file by its path. The file is read only once, because it may be a pipe. Names of built-in devices
+    /// are not paths.
+    pub fn file_text(name_or_path: &str) -> Result<String, ConfigError> {
+        let path = Path::new(name_or_path);
+        // A text with a separator or an extension is a path. Any other text is a name, unless a file has this name.
+        let looks_like_path = name_or_path.contains(['/', '\\']) || path.extension().is_some();
+        if path.is_dir() {
+            let cause = std::io::Error::other("it is a directory; give the path of a file in it, or a built-in device");
+            return Err(ConfigError::Unreadable { path: path.to_owned(), hint: String::new(), cause });
+        }
+        if !looks_like_path && !path.is_file() {
+            let known = Builtin::names();
+            let hint = did_you_mean(name_or_path, &known);
+            return Err(ConfigError::UnknownDevice { name: name_or_path.to_owned(), hint, known });
+        }
+        read_text(path, LARGEST).map_err(|cause| {
+            let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+            let hint = match Builtin::named(&stem) {
+                Some(device) => format!("\n`{}` is a built-in device: give its name alone", device.name),
+                None => String::new(),
+            };
+            ConfigError::Unreadable { path: path.to_owned(), hint, cause }
+        })
     }
-    if !looks_like_path && !path.is_file() {
-        let known = builtin_names();
-        let hint = did_you_mean(name_or_path, &known);
-        return Err(ConfigError::UnknownDevice { name: name_or_path.to_owned(), hint, known });
-    }
-    read_text(path, LARGEST).map_err(|cause| {
-        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-        let hint = match builtin(&stem) {
-            Some(device) => format!("\n`{}` is a built-in device: give its name alone", device.name),
-            None => String::new(),
-        };
-        ConfigError::Unreadable { path: path.to_owned(), hint, cause }
-    })
-}
 
-/// Returns the built-in device that the text of a device file names as its base.
-pub fn base_in(text: &str) -> Option<String> {
-    let file: toml::Table = text.parse().ok()?;
-    file.get("base")?.as_str().map(str::to_owned)
+    /// Returns the built-in device that the text of a device file names as its base.
+    pub fn base_in(text: &str) -> Option<String> {
+        let file: toml::Table = text.parse().ok()?;
+        file.get("base")?.as_str().map(str::to_owned)
+    }
 }
 
 /// Error for a file without keys.
@@ -226,8 +228,8 @@ impl Loader {
         let DeValue::String(name) = base.into_inner() else {
             return Err(self.texts.problem("base", "`base` is the name of a built-in device", span));
         };
-        let Some(device) = builtin(&name).filter(|device| !names.iter().any(|n| n == device.name)) else {
-            let known = builtin_names();
+        let Some(device) = Builtin::named(&name).filter(|device| !names.iter().any(|n| n == device.name)) else {
+            let known = Builtin::names();
             let message = if names.iter().any(|n| *n == name) {
                 format!("`base`: `{name}` would be based on itself")
             } else {

@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use super::Builtin;
 use super::path::join;
 use super::scale::{KEPT_BLOCKS, MIN_BLOCKS, RULES, Scaling};
 use super::schema::{BASE_DOC, Schema, Shape, Variant, quantities};
-use super::{BUILTINS, builtin};
 
 const INTRODUCTION: &str = "\
 # Device files
@@ -40,7 +40,7 @@ pub fn reference_page() -> String {
     page.push_str(
         "## Built-in devices\n\n`floatgate device list` describes them. Their files have the source of each value.\n\n",
     );
-    for device in BUILTINS {
+    for device in Builtin::ALL {
         let _ = writeln!(page, "* [`{0}`](../../crates/core/devices/{0}.toml)", device.name);
     }
     page.push_str("\n## Keys of the top level\n\n");
@@ -251,7 +251,7 @@ fn inline(value: &Value) -> String {
 /// Returns `docs/reference/device.example.toml`: every key of the device `tiny`, with its meaning.
 pub fn example() -> String {
     let schema = Schema::new();
-    let device = builtin("tiny").and_then(|tiny| super::from_toml(tiny.text, "tiny.toml", &[]).ok());
+    let device = Builtin::named("tiny").and_then(|tiny| super::from_toml(tiny.text, "tiny.toml", &[]).ok());
     let values = device.and_then(|tiny| serde_json::to_value(tiny.resolved()).ok()).unwrap_or_default();
     let mut text = "# A device file with every key. Only geometry, nand and bus are required.\n".to_owned();
     write_example(&mut text, &schema, schema.root(), &values, "");

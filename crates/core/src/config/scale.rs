@@ -20,7 +20,7 @@ use crate::ftl::mapping::MappingConfig;
 pub enum Scaling {
     /// In proportion.
     Proportional,
-    /// In proportion, but the first [`KEPT_BLOCKS`] blocks remain.
+    /// In proportion, but the first `KEPT_BLOCKS` blocks remain.
     Reserve,
     /// In proportion to the blocks that hold data.
     Capacity,
@@ -203,6 +203,11 @@ pub struct Scaled {
 }
 
 impl Scaled {
+    /// Returns the rules of the options that remain on a device with fewer blocks.
+    pub fn kept() -> impl Iterator<Item = &'static Rule> {
+        RULES.iter().filter(|rule| matches!(rule.scaling, Scaling::Relative | Scaling::Kept))
+    }
+
     /// Returns the overrides that turn the unscaled device into the scaled one.
     pub fn overrides(&self) -> Vec<String> {
         self.changes.iter().map(|change| format!("{}={}", change.path, plain(&change.after))).collect()
@@ -215,7 +220,7 @@ fn plain(value: &Value) -> String {
 }
 
 impl DeviceConfig {
-    /// Returns the device with a share of its blocks, and all other options as [`RULES`] state.
+    /// Returns the device with a share of its blocks, and all other options as `RULES` state.
     ///
     /// # Errors
     ///

@@ -14,43 +14,41 @@ use super::external::{EXTERNAL, Offer};
 use super::limits::RANGE;
 use super::path::{ABOUT, join};
 use super::units::in_base_unit;
-use super::{DeviceConfig, builtin_names, did_you_mean};
+use super::{Builtin, DeviceConfig, did_you_mean};
 
-/// Returns the JSON schema of a device file, for editors: the schema of [`DeviceConfig`], and `base`.
-pub fn json_schema() -> Value {
-    json_schema_with(&[])
-}
-
-/// Returns the JSON schema of the device files of a program with policies of its own.
-pub fn json_schema_with(offers: &[Offer]) -> Value {
-    let mut root = Schema::with(offers).root;
-    let tables = tables_with_required_keys(&root);
-    let Some(object) = root.as_object_mut() else { return root };
-    // The required keys of an optional table are required only if the table is present.
-    let keys = object.remove("required").unwrap_or_default();
-    object.insert("title".to_owned(), json!("Floatgate device"));
-    let mut properties = Map::new();
-    properties.insert("base".to_owned(), json!({ "description": BASE_DOC, "enum": builtin_names() }));
-    if let Some(Value::Object(fields)) = object.get_mut("properties") {
-        properties.append(fields);
-    }
-    object.insert("properties".to_owned(), Value::Object(properties));
-    // A file with a base lists only the differences. Without a base, all keys without a default are required.
-    let mut complete = Map::new();
-    for (key, definition, required) in tables {
-        if let Some(table) = object.get_mut("$defs").and_then(|defs| defs[&definition].as_object_mut()) {
-            table.remove("required");
+impl DeviceConfig {
+    /// Returns the JSON schema of a device file, for editors: the schema of [`DeviceConfig`], and `base`. `offers` are
+    /// the policies of the program, which device files name like built-in ones.
+    pub fn json_schema(offers: &[Offer]) -> Value {
+        let mut root = Schema::with(offers).root;
+        let tables = tables_with_required_keys(&root);
+        let Some(object) = root.as_object_mut() else { return root };
+        // The required keys of an optional table are required only if the table is present.
+        let keys = object.remove("required").unwrap_or_default();
+        object.insert("title".to_owned(), json!("Floatgate device"));
+        let mut properties = Map::new();
+        properties.insert("base".to_owned(), json!({ "description": BASE_DOC, "enum": Builtin::names() }));
+        if let Some(Value::Object(fields)) = object.get_mut("properties") {
+            properties.append(fields);
         }
-        let mut needs = json!({ "required": required });
-        if key == "geometry" {
-            // `Structure` has the same rule.
-            needs["anyOf"] = json!(["pages", "block_size"].map(|key| json!({ "required": [key] })));
+        object.insert("properties".to_owned(), Value::Object(properties));
+        // A file with a base lists only the differences. Without a base, all keys without a default are required.
+        let mut complete = Map::new();
+        for (key, definition, required) in tables {
+            if let Some(table) = object.get_mut("$defs").and_then(|defs| defs[&definition].as_object_mut()) {
+                table.remove("required");
+            }
+            let mut needs = json!({ "required": required });
+            if key == "geometry" {
+                // `Structure` has the same rule.
+                needs["anyOf"] = json!(["pages", "block_size"].map(|key| json!({ "required": [key] })));
+            }
+            complete.insert(key, needs);
         }
-        complete.insert(key, needs);
+        object.insert("if".to_owned(), json!({ "not": { "required": ["base"] } }));
+        object.insert("then".to_owned(), json!({ "required": keys, "properties": complete }));
+        root
     }
-    object.insert("if".to_owned(), json!({ "not": { "required": ["base"] } }));
-    object.insert("then".to_owned(), json!({ "required": keys, "properties": complete }));
-    root
 }
 
 /// Returns all options of a device: the paths of values, and of names that can be chosen, such as `gc.victim.fifo`.

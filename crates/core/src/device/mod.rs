@@ -43,8 +43,7 @@ use crate::sim::id::{BlockId, Lpn, RequestId, TransactionId};
 use crate::sim::time::Time;
 use crate::ssd::Ssd;
 use crate::work::{Defect, Tasks, Transactions};
-pub use saving::{Head, inspect_body, inspect_state};
-pub use size::{Needed, needed};
+pub use saving::Head;
 use timers::{Quiet, Timer};
 
 /// Deliberate bugs, which show that the tests catch them. No option enables them.

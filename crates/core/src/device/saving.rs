@@ -8,7 +8,7 @@ use super::{Device, Options};
 use crate::cache::Buffer;
 use crate::config::{DeviceConfig, from_toml};
 use crate::metrics::summary::Precondition;
-use crate::state::{Kind, Reader, Section, StateError, Writer, check_end, read_head, sections, write_head};
+use crate::state::{Kind, Reader, Section, StateError, Writer, sections};
 
 /// Header of a saved state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ pub struct Head {
 impl Head {
     /// Reads the header of a saved state.
     pub fn read(input: &mut dyn Read) -> Result<Head, StateError> {
-        Head::of_json(&read_head(input, Kind::Device)?)
+        Head::of_json(&Kind::Device.read_head(input)?)
     }
 
     /// Parses the text of the header.
@@ -49,24 +49,25 @@ impl Head {
     pub fn device(&self) -> Result<DeviceConfig, StateError> {
         from_toml(&self.config, "the device in the saved state", &[]).map_err(|error| wrong(error.to_string()))
     }
+
+    /// Reads a whole saved state and checks every digest. Returns its header and the list of its sections.
+    pub fn inspect_state(input: impl Read) -> Result<(Head, Vec<Section>), StateError> {
+        let mut input = BufReader::new(input);
+        let head = Head::read(&mut input)?;
+        let sections = Head::inspect_body(&mut input)?;
+        Reader::check_end(&mut input)?;
+        Ok((head, sections))
+    }
+
+    /// Reads the rest of a saved state, after its header, and checks every digest. The input may continue after the
+    /// state.
+    pub fn inspect_body(input: &mut dyn BufRead) -> Result<Vec<Section>, StateError> {
+        sections(input, &SECTIONS)
+    }
 }
 
 fn wrong(what: String) -> StateError {
     StateError::Damaged { section: "head".to_owned(), what }
-}
-
-/// Reads a whole saved state and checks every digest. Returns its header and the list of its sections.
-pub fn inspect_state(input: impl Read) -> Result<(Head, Vec<Section>), StateError> {
-    let mut input = BufReader::new(input);
-    let head = Head::read(&mut input)?;
-    let sections = inspect_body(&mut input)?;
-    check_end(&mut input)?;
-    Ok((head, sections))
-}
-
-/// Reads the rest of a saved state, after its header, and checks every digest. The input may continue after the state.
-pub fn inspect_body(input: &mut dyn BufRead) -> Result<Vec<Section>, StateError> {
-    sections(input, &SECTIONS)
 }
 
 /// Names of all sections, in file order. A state has only the sections of the parts that its device has.
@@ -153,7 +154,7 @@ impl Device {
             config,
         };
         let head = serde_json::to_string(&head).map_err(|error| StateError::Policy(error.to_string()))?;
-        write_head(&mut out, Kind::Device, &head)?;
+        Kind::Device.write_head(&mut out, &head)?;
         let mut writer = Writer::new(&mut out)?;
         self.ftl.save(&mut writer)?;
         if let Some(durability) = &self.durability {
@@ -172,7 +173,7 @@ impl Device {
     pub fn load(config: DeviceConfig, options: Options, input: impl Read) -> Result<(Device, Head), StateError> {
         let mut input = BufReader::new(input);
         let loaded = Device::load_part(config, options, &mut input)?;
-        check_end(&mut input)?;
+        Reader::check_end(&mut input)?;
         Ok(loaded)
     }
 

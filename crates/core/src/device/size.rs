@@ -31,25 +31,28 @@ impl Needed {
 const PER_PLANE: u64 = 640;
 const PER_PLANE_OF_BREAKDOWNS: u64 = 200;
 
-/// Estimates the memory of a device.
-pub fn needed(config: &DeviceConfig, options: &Options) -> Needed {
-    let (planes, blocks) = (u64::from(config.total_planes()), u64::from(config.total_blocks()));
-    let units = blocks * u64::from(config.units_per_block());
-    let logical = config.logical_units();
-    let of_plane = PER_PLANE + if options.attribution { PER_PLANE_OF_BREAKDOWNS } else { 0 };
-    // State of each block, counts of its valid units, writes and erases, and the list of free blocks.
-    let of_blocks = 20 * blocks;
-    let policies = victims(config) + wear(config) + config.mapping.scheme.bytes(config) + temperature(config, logical);
-    let tables = planes * of_plane + of_blocks + policies + buffer(config) + contents(config, options, units);
-    // Map and reverse map have four bytes for each unit, and one bit that is set if the unit is valid.
-    let mut maps = 4 * config.mapped_units() + 4 * units + units / 8;
-    if config.active_buffer().is_some() {
-        maps += 4 * logical;
+impl Options {
+    /// Estimates the memory of a device.
+    pub fn memory(&self, config: &DeviceConfig) -> Needed {
+        let (planes, blocks) = (u64::from(config.total_planes()), u64::from(config.total_blocks()));
+        let units = blocks * u64::from(config.units_per_block());
+        let logical = config.logical_units();
+        let of_plane = PER_PLANE + if self.attribution { PER_PLANE_OF_BREAKDOWNS } else { 0 };
+        // State of each block, counts of its valid units, writes and erases, and the list of free blocks.
+        let of_blocks = 20 * blocks;
+        let policies =
+            victims(config) + wear(config) + config.mapping.scheme.bytes(config) + temperature(config, logical);
+        let tables = planes * of_plane + of_blocks + policies + buffer(config) + contents(config, self, units);
+        // Map and reverse map have four bytes for each unit, and one bit that is set if the unit is valid.
+        let mut maps = 4 * config.mapped_units() + 4 * units + units / 8;
+        if config.active_buffer().is_some() {
+            maps += 4 * logical;
+        }
+        if config.temperature.classes() > 1 {
+            maps += logical / 4;
+        }
+        Needed { tables, maps }
     }
-    if config.temperature.classes() > 1 {
-        maps += logical / 4;
-    }
-    Needed { tables, maps }
 }
 
 /// Returns the size of the tables of the wear policy.

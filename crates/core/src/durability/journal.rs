@@ -166,11 +166,6 @@ impl Journal {
         self.writing.is_some() || !self.waiting.is_empty()
     }
 
-    /// Removes and returns all waiting flushes.
-    pub fn take_flushes(&mut self) -> Vec<RequestId> {
-        std::mem::take(&mut self.flushes).into_iter().map(|(id, _)| id).collect()
-    }
-
     /// Writes the contents of the journal and the number of the last write or trim to a saved state.
     pub fn save(&self, sequence: u64, out: &mut Writer) -> Result<(), StateError> {
         out.u64(sequence)?;

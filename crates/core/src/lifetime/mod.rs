@@ -12,7 +12,7 @@ use crate::metrics::counters::Counters;
 use crate::precondition::{ends_by_time_alone, serve_all};
 use crate::sim::id::PlaneId;
 use crate::sim::source::{Source, SourceError};
-pub use result::{Capacity, Cost, Expiry, Lifetime, RemainingLife, SCHEMA, Written};
+pub use result::{Expiry, Lifetime, RemainingLife};
 
 /// Event that ends a lifetime.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -8,9 +8,6 @@ use crate::device::Device;
 use crate::metrics::counters::CopyCause;
 use crate::metrics::summary::{Named, Wear};
 
-/// Format of the result.
-pub const SCHEMA: &str = "floatgate-lifetime-1";
-
 /// Result of one lifetime.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Lifetime {
@@ -110,6 +107,9 @@ pub struct Cost {
 }
 
 impl Lifetime {
+    /// Format of the result.
+    pub const SCHEMA: &str = "floatgate-lifetime-1";
+
     /// Describes a lifetime that has ended.
     pub fn new(
         device: &Device,

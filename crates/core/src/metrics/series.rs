@@ -102,10 +102,16 @@ impl Sample {
 pub enum Width {
     /// Fixed width. The caller has to take each window when it closes.
     Fixed(Time),
-    /// Adaptive width: it starts at [`FIRST_WIDTH`], and doubles when there are [`MAX_WINDOWS`] windows. At the end of
-    /// the run it doubles until there are at most [`MIN_WINDOWS`] windows, or [`REQUESTS_PER_WINDOW`] requests in
+    /// Adaptive width: it starts at `FIRST_WIDTH`, and doubles when there are `MAX_WINDOWS` windows. At the end of
+    /// the run it doubles until there are at most `MIN_WINDOWS` windows, or `REQUESTS_PER_WINDOW` requests in
     /// each on average.
     Adaptive,
+}
+
+impl Width {
+    /// Maximum number of windows of a fixed width. A run may be any number of times as long as a window, and each
+    /// window is sampled and written even if nothing happens in it. Later windows are left out.
+    pub const MAX_FIXED: u64 = 1_000_000;
 }
 
 /// Initial width of adaptive windows.
@@ -119,10 +125,6 @@ pub const REQUESTS_PER_WINDOW: u64 = 200;
 
 /// Number of adaptive windows that is not reduced further, however few requests there are.
 pub const MIN_WINDOWS: usize = 16;
-
-/// Maximum number of windows of a fixed width. A run may be any number of times as long as a window, and each window is
-/// sampled and written even if nothing happens in it. Later windows are left out.
-pub const MAX_FIXED: u64 = 1_000_000;
 
 /// Requests of one operation that completed in a window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -387,7 +389,7 @@ impl Series {
             Width::Adaptive => (FIRST_WIDTH, true),
         };
         let (open, closed, ahead) = Default::default();
-        let left = if adaptive { u64::MAX } else { MAX_FIXED };
+        let left = if adaptive { u64::MAX } else { Width::MAX_FIXED };
         Series { width, adaptive, before: None, open, closed, ahead, left, full_at: None }
     }
 
@@ -401,7 +403,7 @@ impl Series {
         }
     }
 
-    /// Returns the end of the last window if the run is longer than [`MAX_FIXED`] windows.
+    /// Returns the end of the last window if the run is longer than [`Width::MAX_FIXED`] windows.
     pub fn full_at(&self) -> Option<Time> {
         self.full_at
     }
@@ -557,14 +559,14 @@ mod tests {
         let mut series = Series::new(Width::Fixed(Time(1)));
         series.record(&sample(Time::ZERO));
         let mut ended = 0;
-        for ps in 1..=MAX_FIXED + 1 {
-            assert_eq!(series.next_sample(), if ps > MAX_FIXED { Time::NEVER } else { Time(ps) });
-            if ps <= MAX_FIXED {
+        for ps in 1..=Width::MAX_FIXED + 1 {
+            assert_eq!(series.next_sample(), if ps > Width::MAX_FIXED { Time::NEVER } else { Time(ps) });
+            if ps <= Width::MAX_FIXED {
                 series.record(&sample(Time(ps)));
             }
             ended += series.take_closed().len() as u64;
         }
-        assert_eq!((ended, series.full_at()), (MAX_FIXED, Some(Time(MAX_FIXED))));
+        assert_eq!((ended, series.full_at()), (Width::MAX_FIXED, Some(Time(Width::MAX_FIXED))));
         // Later requests belong to no window and are not kept.
         series.completed(&completion(0, 350_000), None);
         series.record_last(&sample(Time::from_ns(350_000)));

@@ -19,7 +19,7 @@ pub fn precondition_with(
     on_progress: OnProgress,
 ) -> Result<Reached, SourceError> {
     let before = device.ftl().counters;
-    check_ends(sources)?;
+    Turns::check_ends(sources)?;
     let mut served = 0u64;
     serve_all(device, sources, &mut |device, request, share| {
         let reports = served / PROGRESS_EVERY;
@@ -31,11 +31,6 @@ pub fn precondition_with(
     })?;
     let reached = sealed(device, &before);
     device.ftl().fault().map_or(Ok(reached), |fault| Err(SourceError(fault.to_string())))
-}
-
-/// Fails if only simulated time can end one of the sources.
-pub fn check_ends(sources: &[Box<dyn Source>]) -> Result<(), SourceError> {
-    check_ends_of(sources, "a preconditioning workload is served without time")
 }
 
 /// Fails if only simulated time can end one of the sources. `how` says how they are used.
@@ -149,6 +144,13 @@ struct State {
     /// Time of the last arrival.
     last: Time,
     ended: bool,
+}
+
+impl Turns<'_> {
+    /// Fails if only simulated time can end one of the sources.
+    pub fn check_ends(sources: &[Box<dyn Source>]) -> Result<(), SourceError> {
+        check_ends_of(sources, "a preconditioning workload is served without time")
+    }
 }
 
 impl<'a> Turns<'a> {

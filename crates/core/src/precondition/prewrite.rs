@@ -44,6 +44,28 @@ impl std::fmt::Display for Prewrite {
     }
 }
 
+impl Prewrite {
+    /// Fails if only simulated time can end one of the sources.
+    pub fn check_ends(sources: &[Box<dyn Source>]) -> Result<(), SourceError> {
+        check_ends_of(sources, "prewriting reads the workload without simulating time")
+    }
+
+    /// Writes units of a device that are unmapped. Returns their number, and updates `reached`.
+    pub fn write_missing(self, device: &mut Device, missing: &UnitSet, reached: &mut Reached) -> Result<u64, String> {
+        let units = device.ftl().map.len();
+        let absent: Vec<u32> = (0..units).filter(|&unit| missing.contains(unit)).collect();
+        match self {
+            Prewrite::None => {}
+            Prewrite::Even => prewrite_evenly(device, &absent)?,
+            Prewrite::Allocation => absent.iter().for_each(|&unit| device.ftl_mut().write_whole(Lpn(unit))),
+        }
+        let ftl = device.ftl_mut();
+        ftl.seal();
+        reached.mapped += absent.len() as f64 / f64::from(units);
+        Ok(absent.len() as u64)
+    }
+}
+
 /// Set of mapping units, one bit per unit.
 #[derive(Clone, Debug)]
 pub struct UnitSet(Vec<u64>);
@@ -78,37 +100,12 @@ pub fn prewrite(
     if how == Prewrite::None {
         return Ok(0);
     }
-    check_prewrite_ends(sources)?;
+    Prewrite::check_ends(sources)?;
     let mut missing = UnitSet::new(device.ftl().map.len());
     for source in sources {
         find_missing(device, source.as_mut(), &mut missing, on_progress)?;
     }
-    write_missing(device, &missing, how, reached).map_err(SourceError)
-}
-
-/// Fails if only simulated time can end one of the sources.
-pub fn check_prewrite_ends(sources: &[Box<dyn Source>]) -> Result<(), SourceError> {
-    check_ends_of(sources, "prewriting reads the workload without simulating time")
-}
-
-/// Writes units of a device that are unmapped. Returns their number, and updates `reached`.
-pub fn write_missing(
-    device: &mut Device,
-    missing: &UnitSet,
-    how: Prewrite,
-    reached: &mut Reached,
-) -> Result<u64, String> {
-    let units = device.ftl().map.len();
-    let absent: Vec<u32> = (0..units).filter(|&unit| missing.contains(unit)).collect();
-    match how {
-        Prewrite::None => {}
-        Prewrite::Even => prewrite_evenly(device, &absent)?,
-        Prewrite::Allocation => absent.iter().for_each(|&unit| device.ftl_mut().write_whole(Lpn(unit))),
-    }
-    let ftl = device.ftl_mut();
-    ftl.seal();
-    reached.mapped += absent.len() as f64 / f64::from(units);
-    Ok(absent.len() as u64)
+    how.write_missing(device, &missing, reached).map_err(SourceError)
 }
 
 /// Adds the units that a source reads, that it has not written before, and that are unmapped.

@@ -14,7 +14,7 @@ pub const RANKS: usize = 4;
 /// Policy that ranks the operations that wait for a LUN, and the transfers that wait for a channel. The lowest rank
 /// goes first. Within a rank, first come, first served. Running operations are not interrupted.
 pub trait SchedulerPolicy {
-    /// Returns the rank of operations of `class`, below [`RANKS`].
+    /// Returns the rank of operations of `class`, below `RANKS`.
     fn rank(&self, class: Class) -> u8;
 
     /// Returns `true` if a LUN that waits for its channel can start a more urgent operation that arrives during the

@@ -9,8 +9,8 @@ mod write;
 
 use std::io;
 
-pub use read::{Reader, Section, check_end, read_any_head, read_head, sections};
-pub use write::{Writer, write_head};
+pub use read::{Reader, Section, sections};
+pub use write::Writer;
 
 /// Kind of a saved state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,54 +19,46 @@ fn fill(input: &mut dyn Read, bytes: &mut [u8], section: &str) -> Result<(), Sta
     })
 }
 
-/// Reads the header of a file of this kind.
-pub fn read_head(input: &mut dyn Read, kind: Kind) -> Result<String, StateError> {
-    let (found, text) = read_any_head(input)?;
-    if found == kind { Ok(text) } else { Err(StateError::OtherKind(found)) }
-}
+impl Kind {
+    /// Reads the header of a file of this kind.
+    pub fn read_head(self, input: &mut dyn Read) -> Result<String, StateError> {
+        let (found, text) = Kind::read_any_head(input)?;
+        if found == self { Ok(text) } else { Err(StateError::OtherKind(found)) }
+    }
 
-/// Reads the header of a file of any kind.
-pub fn read_any_head(input: &mut dyn Read) -> Result<(Kind, String), StateError> {
-    const NAME: &str = "head";
-    let mut bytes = vec![0; Kind::Device.magic().len()];
-    match fill(input, &mut bytes, NAME) {
-        Ok(()) => {}
-        Err(StateError::Ends(_)) => return Err(StateError::NoState),
-        Err(error) => return Err(error),
-    }
-    let kind = Kind::ALL.into_iter().find(|kind| bytes == kind.magic()).ok_or(StateError::NoState)?;
-    let mut number = [0; 4];
-    fill(input, &mut number, NAME)?;
-    bytes.extend(number);
-    if u32::from_le_bytes(number) != VERSION {
-        return Err(StateError::Version(u32::from_le_bytes(number)));
-    }
-    fill(input, &mut number, NAME)?;
-    bytes.extend(number);
-    let damaged = |what: &str| StateError::Damaged { section: NAME.to_owned(), what: what.to_owned() };
-    let length = u32::from_le_bytes(number);
-    if length > LONGEST_HEAD {
-        return Err(damaged("invalid length"));
-    }
-    let start = bytes.len();
-    bytes.resize(start + length as usize, 0);
-    fill(input, &mut bytes[start..], NAME)?;
-    let mut digest = [0; 8];
-    fill(input, &mut digest, NAME)?;
-    if u64::from_le_bytes(digest) != xxh3_64(&bytes) {
-        return Err(damaged("wrong digest"));
-    }
-    let text = String::from_utf8(bytes.split_off(start)).map_err(|_| damaged("text that is not UTF-8"))?;
-    Ok((kind, text))
-}
-
-/// Checks that nothing follows the last state of a file.
-pub fn check_end(input: &mut dyn Read) -> Result<(), StateError> {
-    const NAME: &str = "the end";
-    match fill(input, &mut [0], NAME) {
-        Err(StateError::Ends(_)) => Ok(()),
-        Ok(()) => Err(StateError::Damaged { section: NAME.to_owned(), what: "unexpected bytes".to_owned() }),
-        Err(error) => Err(error),
+    /// Reads the header of a file of any kind.
+    pub fn read_any_head(input: &mut dyn Read) -> Result<(Kind, String), StateError> {
+        const NAME: &str = "head";
+        let mut bytes = vec![0; Kind::Device.magic().len()];
+        match fill(input, &mut bytes, NAME) {
+            Ok(()) => {}
+            Err(StateError::Ends(_)) => return Err(StateError::NoState),
+            Err(error) => return Err(error),
+        }
+        let kind = Kind::ALL.into_iter().find(|kind| bytes == kind.magic()).ok_or(StateError::NoState)?;
+        let mut number = [0; 4];
+        fill(input, &mut number, NAME)?;
+        bytes.extend(number);
+        if u32::from_le_bytes(number) != VERSION {
+            return Err(StateError::Version(u32::from_le_bytes(number)));
+        }
+        fill(input, &mut number, NAME)?;
+        bytes.extend(number);
+        let damaged = |what: &str| StateError::Damaged { section: NAME.to_owned(), what: what.to_owned() };
+        let length = u32::from_le_bytes(number);
+        if length > LONGEST_HEAD {
+            return Err(damaged("invalid length"));
+        }
+        let start = bytes.len();
+        bytes.resize(start + length as usize, 0);
+        fill(input, &mut bytes[start..], NAME)?;
+        let mut digest = [0; 8];
+        fill(input, &mut digest, NAME)?;
+        if u64::from_le_bytes(digest) != xxh3_64(&bytes) {
+            return Err(damaged("wrong digest"));
+        }
+        let text = String::from_utf8(bytes.split_off(start)).map_err(|_| damaged("text that is not UTF-8"))?;
+        Ok((kind, text))
     }
 }
 
@@ -78,6 +70,18 @@ pub struct Reader<'a> {
     at: usize,
     digest: Xxh3Default,
     bytes: u64,
+}
+
+impl Reader<'_> {
+    /// Checks that nothing follows the last state of a file.
+    pub fn check_end(input: &mut dyn Read) -> Result<(), StateError> {
+        const NAME: &str = "the end";
+        match fill(input, &mut [0], NAME) {
+            Err(StateError::Ends(_)) => Ok(()),
+            Ok(()) => Err(StateError::Damaged { section: NAME.to_owned(), what: "unexpected bytes".to_owned() }),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 impl<'a> Reader<'a> {
@@ -137,7 +141,7 @@ impl<'a> Reader<'a> {
         let found = self.begin()?;
         self.section = "the end".to_owned();
         if found.is_empty() {
-            check_end(&mut self.input)
+            Reader::check_end(&mut self.input)
         } else {
             Err(self.damaged(format!("unexpected section `{found}`")))
         }
@@ -245,7 +249,7 @@ pub fn sections(input: &mut dyn BufRead, known: &[&str]) -> Result<Vec<Section>,
     loop {
         let name = reader.begin()?;
         if name.is_empty() {
-            return check_end(&mut reader.input).map(|()| sections);
+            return Reader::check_end(&mut reader.input).map(|()| sections);
         }
         if !left.any(|known| *known == name) {
             return Err(reader.damaged("unexpected section name"));

@@ -10,15 +10,17 @@ use crate::sim::rng::Rng;
 /// Compression level. Most of a state is physical addresses in random order, which no level compresses much.
 const LEVEL: i32 = 1;
 
-/// Writes the header of a file of this kind.
-pub fn write_head(out: &mut dyn Write, kind: Kind, head: &str) -> Result<(), StateError> {
-    let mut bytes = Vec::with_capacity(head.len() + 32);
-    bytes.extend(kind.magic());
-    bytes.extend(VERSION.to_le_bytes());
-    bytes.extend((head.len() as u32).to_le_bytes());
-    bytes.extend(head.as_bytes());
-    bytes.extend(xxh3_64(&bytes).to_le_bytes());
-    Ok(out.write_all(&bytes)?)
+impl Kind {
+    /// Writes the header of a file of this kind.
+    pub fn write_head(self, out: &mut dyn Write, head: &str) -> Result<(), StateError> {
+        let mut bytes = Vec::with_capacity(head.len() + 32);
+        bytes.extend(self.magic());
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend((head.len() as u32).to_le_bytes());
+        bytes.extend(head.as_bytes());
+        bytes.extend(xxh3_64(&bytes).to_le_bytes());
+        Ok(out.write_all(&bytes)?)
+    }
 }
 
 /// Writer of the sections of a state.

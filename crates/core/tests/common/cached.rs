@@ -1,6 +1,6 @@
 //! SLC caches of random devices.
 
-use floatgate_core::config::from_toml;
+use floatgate_core::device_file::from_toml;
 use floatgate_core::sim::rng::Rng;
 
 use super::{BASE, device_config};

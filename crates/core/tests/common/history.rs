@@ -7,20 +7,17 @@
 use std::fmt::{Debug, Write as _};
 use std::path::PathBuf;
 
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::device::{Device, inspect_state};
-use floatgate_core::durability::flash::{Before, FlashEvent, FlashImage, Outbox, Record, Source, UnitState};
-use floatgate_core::durability::memory::MemoryFlash;
-use floatgate_core::metrics::attribution::Breakdown;
-use floatgate_core::metrics::results::Results;
-use floatgate_core::metrics::series::Sample;
-use floatgate_core::metrics::summary::{About, Named, Precondition, Reached, Summary};
-use floatgate_core::nand::probe::{CoreWork, Lane, Probe, Slice};
-use floatgate_core::run::Outcome;
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::flash::{Before, FlashEvent, FlashImage, Outbox, Record, Source, UnitState};
+use floatgate_core::internals::MemoryFlash;
+use floatgate_core::results::{Breakdown, Results, Sample};
+use floatgate_core::saved_state::Head;
 use floatgate_core::sim::id::{BlockId, Ppn};
 use floatgate_core::sim::request::Completion;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Outcome, Ssd};
+use floatgate_core::summary::{About, Named, Precondition, Reached, Summary};
+use floatgate_core::timeline::{CoreWork, Lane, Probe, Slice};
 use serde_json::Value;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -138,7 +135,7 @@ impl History {
 
     /// Adds the sections of a saved state. The header contains the version and the device file, and is left out.
     pub fn state(&mut self, bytes: &[u8]) {
-        let (_, sections) = inspect_state(bytes).expect("a state that was just saved");
+        let (_, sections) = Head::inspect_state(bytes).expect("a state that was just saved");
         for section in sections {
             let numbers = [xxhash_rust::xxh3::xxh3_64(section.name.as_bytes()), section.digest];
             self.note(Part::State, &numbers, &section);

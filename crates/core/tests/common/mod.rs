@@ -5,13 +5,11 @@ pub mod cached;
 pub mod history;
 pub mod picking;
 
-use floatgate_core::config::{DeviceConfig, from_toml};
-use floatgate_core::device::{Device, Options};
-use floatgate_core::run::{NoWatcher, Outcome, run};
+use floatgate_core::device_file::{DeviceConfig, from_toml};
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::source::{Pace, Source, SourceError};
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, NoWatcher, Options, Outcome, Ssd, run};
 
 /// Device that the tests modify: 2 channels with 2 chips of one plane each; pages of 4 KiB, 25/200/1500 us and 25 ns
 /// per byte. Its chips are those of Agrawal et al. 2008, Table 1.

@@ -3,13 +3,12 @@
 
 use std::sync::Arc;
 
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::external::{Built, Cause, Externals, Provider, Wanted};
-use floatgate_core::scheduler::{Scheduler, SchedulerConfig, SchedulerPolicy};
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::internals::{Scheduler, SchedulerConfig};
+use floatgate_core::policies::{Built, Cause, Class, Externals, LunQueue, Provider, SchedulerPolicy, Wanted};
 use floatgate_core::sim::id::TransactionId;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::work::{Class, LunQueue};
 
 /// The scheduler of a random device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

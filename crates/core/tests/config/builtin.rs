@@ -1,6 +1,7 @@
 //! The built-in devices.
 
-use floatgate_core::ftl::allocation::{AllocationConfig, Order};
+use floatgate_core::internals::AllocationConfig;
+use floatgate_core::policies::Order;
 
 use super::*;
 
@@ -10,7 +11,7 @@ fn all_files_are_listed_and_load() {
         .unwrap()
         .map(|entry| entry.unwrap().file_name().to_string_lossy().trim_end_matches(".toml").to_owned())
         .collect();
-    let names: Vec<&str> = BUILTINS.iter().map(|builtin| builtin.name).collect();
+    let names: Vec<&str> = Builtin::ALL.iter().map(|builtin| builtin.name).collect();
     assert_eq!(names, files.iter().collect::<Vec<_>>(), "a device file is not in the table, or out of order");
     for name in names {
         let device = load(name, &[]).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -21,7 +22,7 @@ fn all_files_are_listed_and_load() {
 
 #[test]
 fn all_survive_toml_and_json() {
-    for builtin in BUILTINS {
+    for builtin in Builtin::ALL {
         let device = load(builtin.name, &[]).unwrap();
         for device in [&device, &device.resolved()] {
             let text = toml::to_string(device).unwrap();
@@ -36,7 +37,7 @@ fn all_survive_toml_and_json() {
 
 #[test]
 fn every_parameter_has_a_source_and_every_source_a_parameter() {
-    for builtin in BUILTINS {
+    for builtin in Builtin::ALL {
         let name = builtin.name;
         let mut file: toml::Table = builtin.text.parse().unwrap();
         for key in ["base", "name", "version", "description"] {

@@ -9,9 +9,8 @@ mod rules;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use floatgate_core::config::{
-    BUILTINS, ConfigError, DeviceConfig, example, from_toml, json_schema, load, reference_page,
-};
+use floatgate_core::device_file::{Builtin, ConfigError, DeviceConfig, from_toml, load};
+use floatgate_core::internals::{example, reference_page};
 use proptest::prelude::*;
 
 fn repository() -> PathBuf {

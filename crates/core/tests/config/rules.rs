@@ -223,7 +223,7 @@ fn an_slc_cache_names_what_it_excludes() {
 /// Each number with a range is refused just outside it, and the schema has the same range.
 #[test]
 fn ranges_of_numbers_are_those_of_the_schema() {
-    let schema = floatgate_core::config::json_schema();
+    let schema = floatgate_core::device_file::DeviceConfig::json_schema(&[]);
     for (set, table, key, limits) in [
         ("controller.firmware.cores=1025", "Firmware", "cores", json!({ "minimum": 1, "maximum": 1024 })),
         (
@@ -405,7 +405,7 @@ fn schemes_with_blocks_of_their_own_refuse_options_with_what_works() {
 
 #[test]
 fn bounds_of_the_built_in_devices_are_exact() {
-    BUILTINS.iter().for_each(|builtin| bounds_hold(&load(builtin.name, &[]).unwrap()));
+    Builtin::ALL.iter().for_each(|builtin| bounds_hold(&load(builtin.name, &[]).unwrap()));
 }
 
 proptest! {

@@ -2,19 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use floatgate_core::config::{DeviceConfig, GcPace, GcScope};
-use floatgate_core::device::Device;
-use floatgate_core::ftl::gc::job::Job;
-use floatgate_core::ftl::mapping::MappingScheme;
-use floatgate_core::ftl::space::{Block, BlockState, RESERVE, Role};
-use floatgate_core::metrics::bounds::Work;
-use floatgate_core::metrics::counters::{Counters, ProgramCause};
-use floatgate_core::metrics::series::Sample;
-use floatgate_core::nand::array::{ChannelTime, DieTime, Kind};
-use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::flash::{Block, BlockState, Role};
+use floatgate_core::internals::{
+    BoundWork as Work, ChannelTime, DieTime, GcPace, GcScope, Job, MappingScheme, RESERVE,
+};
+use floatgate_core::results::{Counters, ProgramCause, Sample};
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Ssd};
+use floatgate_core::timeline::{Kind, Lane, Phase, Probe, Slice};
 
 /// Checks that every block of an idle device is free, open or closed, no garbage collection is due, and the programs
 /// add up.

@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use floatgate_core::config::Durability;
-use floatgate_core::device::{Device, Mutant, Options};
-use floatgate_core::durability::flash::Keep;
-use floatgate_core::metrics::counters::Counters;
-use floatgate_core::metrics::summary::{Precondition, Reached};
-use floatgate_core::nand::probe::Probe;
+use floatgate_core::flash::Keep;
+use floatgate_core::internals::{Durability, Mutant};
+use floatgate_core::results::Counters;
 use floatgate_core::sim::request::{Completion, Operation, Request, Status};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Options, Ssd};
+use floatgate_core::summary::{Precondition, Reached};
+use floatgate_core::timeline::Probe;
 
 use crate::accounts::{check_blocks, check_bounds, check_busy, check_lanes, check_pools};
 use crate::case::{Case, Load, one_in, pick};

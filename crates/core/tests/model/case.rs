@@ -1,9 +1,8 @@
 //! The cases: random devices and random requests.
 
-use floatgate_core::config::advanced::Waste;
-use floatgate_core::config::{BusProtocol, DeviceConfig, from_toml};
-use floatgate_core::external::Externals;
-use floatgate_core::ftl::allocation::AllocationConfig;
+use floatgate_core::device_file::{DeviceConfig, from_toml};
+use floatgate_core::internals::{AllocationConfig, BusProtocol, Waste};
+use floatgate_core::policies::Externals;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;

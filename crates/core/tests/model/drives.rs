@@ -1,11 +1,10 @@
 //! Full devices: they accept ten drive writes, and a configuration with one more unit is refused.
 
-use floatgate_core::config::from_toml;
-use floatgate_core::device::Options;
+use floatgate_core::device_file::from_toml;
 use floatgate_core::sim::id::Lpn;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Options, Ssd};
 
 use crate::bench::PATIENCE;
 use crate::case::Case;

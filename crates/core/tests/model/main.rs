@@ -14,9 +14,8 @@ mod common;
 mod drives;
 mod reference;
 
-use floatgate_core::config::{DeviceConfig, GcScope};
-use floatgate_core::device::Mutant;
-use floatgate_core::ftl::allocation::AllocationConfig;
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::internals::{AllocationConfig, GcScope, Mutant};
 
 use bench::failure_of;
 use case::Case;

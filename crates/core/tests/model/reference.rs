@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use floatgate_core::config::DeviceConfig;
+use floatgate_core::device_file::DeviceConfig;
 use floatgate_core::sim::request::{Operation, Request, Status};
 
 /// A write as the host sees it: a version for some sectors, from its submission to its acknowledgement.

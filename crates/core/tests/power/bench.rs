@@ -2,19 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::config::MapMemory;
-use floatgate_core::device::{Device, Mutant, Options};
-use floatgate_core::durability::Recovery;
-use floatgate_core::durability::flash::Keep;
-use floatgate_core::durability::memory::MemoryFlash;
-use floatgate_core::ftl::Ftl;
-use floatgate_core::metrics::counters::{MergeKind, ProgramCause};
-use floatgate_core::metrics::summary::{Precondition, Reached};
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::flash::{Keep, Recovery};
+use floatgate_core::internals::{MapMemory, MemoryFlash, Mutant};
+use floatgate_core::mapping::Ftl;
+use floatgate_core::results::{MergeKind, ProgramCause};
 use floatgate_core::sim::id::{BlockId, Lpn};
 use floatgate_core::sim::request::{Completion, Operation, Request, Status};
 use floatgate_core::sim::rng::Rng;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Options, Ssd};
+use floatgate_core::summary::{Precondition, Reached};
 
 use crate::case::{Case, UNITS};
 use crate::common::build;
@@ -472,7 +469,7 @@ impl Bench {
     }
 
     fn erases(&self, flash: &mut MemoryFlash) -> Vec<u32> {
-        use floatgate_core::durability::flash::FlashImage;
+        use floatgate_core::flash::FlashImage;
         let blocks = self.config.total_blocks();
         (0..blocks).map(|block| flash.erases(BlockId(block)).expect("flash in memory")).collect()
     }

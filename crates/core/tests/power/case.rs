@@ -1,7 +1,7 @@
 //! Random small devices.
 
-use floatgate_core::config::{DeviceConfig, from_toml};
-use floatgate_core::external::Externals;
+use floatgate_core::device_file::{DeviceConfig, from_toml};
+use floatgate_core::policies::Externals;
 use floatgate_core::sim::rng::Rng;
 
 use crate::common::cached::with_cache;

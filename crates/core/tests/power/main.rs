@@ -15,7 +15,7 @@ use bench::{Bench, Hits};
 use case::Case;
 use common::history::Digests;
 use common::picking::Picks;
-use floatgate_core::device::Mutant;
+use floatgate_core::internals::Mutant;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.replace('_', "").parse().ok())

@@ -117,13 +117,15 @@ impl Modules {
     fn uses_of(&self, module: &str) -> BTreeMap<&str, (usize, &str)> {
         let File { code, paths, .. } = &self.files[module];
         let mut found = BTreeMap::new();
+        // A file that declares nothing, such as a facade, has the names that it re-exports for others.
+        let is_facade = !code.iter().any(|token| DECLARATIONS.contains(&token.text.as_str()));
         for Path { line, text, is_re_export, .. } in paths {
             let Some((used, is_module)) = self.absolute(module, text).and_then(|path| self.declaring(&path, 8)) else {
                 continue;
             };
             let last = text.rsplit("::").next().unwrap_or_default();
             // The name of a module alone is not a use, unlike a name in it. Neither is a name that is only re-exported.
-            if used != module && !is_module && !(*is_re_export && count(code, last) < 2) {
+            if used != module && !is_module && !(*is_re_export && (is_facade || count(code, last) < 2)) {
                 found.entry(used).or_insert((*line, text.as_str()));
             }
         }
@@ -166,10 +168,12 @@ fn module_name(inner: &str) -> String {
     path.replace('/', "::")
 }
 
+/// Keywords before the name of an item.
+const DECLARATIONS: [&str; 8] = ["struct", "enum", "trait", "type", "fn", "const", "static", "union"];
+
 /// Returns `true` if code declares an item of this name.
 fn declares(code: &[Token], name: &str) -> bool {
-    let words = ["struct", "enum", "trait", "type", "fn", "const", "static", "union"];
-    code.windows(2).any(|pair| pair[1].text == name && words.contains(&pair[0].text.as_str()))
+    code.windows(2).any(|pair| pair[1].text == name && DECLARATIONS.contains(&pair[0].text.as_str()))
 }
 
 /// Returns how often a name is in code, without those of a module of that name.
@@ -211,4 +215,8 @@ fn import_circles_are_found() {
     let child = ("a/b.rs", "use super::A;\npub struct B;");
     assert_eq!(of(&[("a/mod.rs", "mod b;\npub use b::B;\npub struct A(B);"), child]), ["a/b.rs a/mod.rs"]);
     assert!(of(&[("a/mod.rs", "mod b;\npub use b::B;\npub struct A;"), child]).is_empty());
+    // A facade exports two items of one name.
+    let facade = "mod d;\nmod a;\npub mod e { pub use crate::a::B; }\npub mod f { pub use crate::d::B; }";
+    let used = ("a.rs", "use crate::sim::S;\npub struct B;");
+    assert!(of(&[("lib.rs", facade), used, ("d.rs", "pub struct B;")]).is_empty());
 }

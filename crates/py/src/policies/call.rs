@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use floatgate_core::external::{Cause, position};
-use floatgate_core::ftl::space::RegionView;
+use floatgate_core::policies::{Cause, RegionView, position};
 use floatgate_core::sim::id::BlockId;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;

@@ -6,14 +6,12 @@
 
 use std::sync::Arc;
 
-use floatgate_core::external::{Cause, position};
-use floatgate_core::ftl::allocation::{AllocationPolicy, Order, PlaneSet};
-use floatgate_core::ftl::gc::victim::{Index, VictimPolicy};
-use floatgate_core::ftl::space::{Candidates, RegionView};
-use floatgate_core::scheduler::SchedulerPolicy;
+use floatgate_core::policies::{
+    AllocationPolicy, Candidates, Cause, Class, Index, LunQueue, Order, PlaneSet, RegionView, SchedulerPolicy,
+    VictimPolicy, position,
+};
 use floatgate_core::sim::id::{BlockId, PlaneId, TransactionId};
 use floatgate_core::sim::time::Time;
-use floatgate_core::work::{Class, LunQueue};
 use pyo3::prelude::*;
 
 use super::call::{Called, closed_at, missing};

@@ -16,22 +16,14 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use floatgate_core::cache::eviction::EvictionPolicy;
-use floatgate_core::cache::eviction::external::no_unit;
-use floatgate_core::config::Offer;
-use floatgate_core::external::{Built, Cause, Externals, Provider, Wanted, invalid, position};
-use floatgate_core::ftl::allocation::{AllocationPolicy, Order, PlaneSet};
-use floatgate_core::ftl::gc::trigger::TriggerPolicy;
-use floatgate_core::ftl::gc::victim::{Index, VictimPolicy};
-use floatgate_core::ftl::gc::wear::{Needs, WearPolicy};
-use floatgate_core::ftl::mapping::external::ExternalMapping;
-use floatgate_core::ftl::space::{BlockView, Candidates, Columns, RegionView};
-use floatgate_core::ftl::temperature::TemperaturePolicy;
-use floatgate_core::ftl::temperature::written::Written;
-use floatgate_core::scheduler::SchedulerPolicy;
+use floatgate_core::mapping::ExternalMapping;
+use floatgate_core::policies::{
+    AllocationPolicy, BlockView, Built, Candidates, Cause, Class, Columns, EvictionPolicy, Externals, Index, LunQueue,
+    Needs, Offer, Order, PlaneSet, Provider, RegionView, SchedulerPolicy, TemperaturePolicy, TriggerPolicy,
+    VictimPolicy, Wanted, WearPolicy, Written, invalid, no_unit, position,
+};
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, TransactionId};
 use floatgate_core::sim::time::Time;
-use floatgate_core::work::{Class, LunQueue};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use floatgate_core::external::{Cause, position};
-use floatgate_core::scheduler::external::check_rank;
+use floatgate_core::policies::{Cause, Class, LunQueue, check_rank, position};
 use floatgate_core::sim::id::{PlaneId, TransactionId};
-use floatgate_core::work::{Class, LunQueue};
 use pyo3::prelude::*;
 
 use super::call::Called;

@@ -6,8 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use floatgate_core::config::Offer;
-use floatgate_core::external::{Built, Cause, Externals, Provider, Wanted, invalid};
+use floatgate_core::policies::{Built, Cause, Externals, Offer, Provider, Wanted, invalid};
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
 

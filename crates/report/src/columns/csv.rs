@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::rc::Rc;
 
 use anyhow::{Context, Result};
-use floatgate_core::metrics::attribution::{Breakdown, Part};
+use floatgate_core::results::{Breakdown, Part};
 use floatgate_core::sim::request::{Completion, Request};
 use floatgate_core::sim::time::Time;
 

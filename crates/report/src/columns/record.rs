@@ -1,7 +1,7 @@
 //! Records of completed requests, and names of their operations and statuses.
 
 use anyhow::{Context, Result};
-use floatgate_core::metrics::attribution::Breakdown;
+use floatgate_core::results::Breakdown;
 use floatgate_core::sim::request::{Operation, Status};
 use floatgate_core::sim::time::Time;
 

@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use floatgate_core::metrics::attribution::{Breakdown, Part};
+use floatgate_core::results::{Breakdown, Part};
 use floatgate_core::sim::request::{Completion, Operation};
 use floatgate_core::sim::time::Time;
 

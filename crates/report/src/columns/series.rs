@@ -4,11 +4,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::metrics::attribution::Part;
-use floatgate_core::metrics::series::{Answered, Window};
-use floatgate_core::metrics::statistics::Statistics;
-use floatgate_core::metrics::table::Value;
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::results::{Answered, Part, Statistics, Value, Window};
 use floatgate_core::sim::request::Operation;
 
 use super::table::{Columns, Field, Kind, Rows, Table, TableReader, TableWriter};

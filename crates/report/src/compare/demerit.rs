@@ -1,7 +1,7 @@
 //! Demerit: the distance between two distributions of latency (Ruemmler and Wilkes, "An introduction to disk drive
 //! modeling", IEEE Computer 27(3), 1994).
 
-use floatgate_core::metrics::summary::LatencyCurve;
+use floatgate_core::summary::LatencyCurve;
 
 /// Keys of the demerits of an operation, which are not in summaries: in microseconds, and as a share of the mean.
 pub const KEYS: [&str; 2] = ["demerit_us", "demerit_share"];

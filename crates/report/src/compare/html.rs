@@ -1,6 +1,6 @@
 //! HTML page of a comparison.
 
-use floatgate_core::metrics::summary::LatencyCurve;
+use floatgate_core::summary::LatencyCurve;
 use maud::{Markup, html};
 use serde_json::Value;
 

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use floatgate_core::metrics::summary::{LARGEST, ReadError, Summary};
 use floatgate_core::sim::text::read_text;
+use floatgate_core::summary::{ReadError, Summary};
 
 use super::{Group, Run, same_but_seed};
 use crate::digests::Checked;
@@ -166,7 +166,8 @@ fn read(place: &Path, runs: &mut Vec<Run>) -> Result<(), InputError> {
 
 fn read_file(path: &Path) -> Result<Run, InputError> {
     let shown = path.display().to_string();
-    let text = read_text(path, LARGEST).map_err(|error| InputError::Unreadable { path: shown.clone(), error })?;
+    let text =
+        read_text(path, Summary::LARGEST).map_err(|error| InputError::Unreadable { path: shown.clone(), error })?;
     let summary = Summary::from_json(&text).map_err(|error| InputError::NoResult { path: shown.clone(), error })?;
     let checked = Checked::of_summary(path, &text).map_err(|error| InputError::Damaged(format!("{error:#}")))?;
     Ok(Run { path: shown, summary, note: checked.note() })

@@ -1,6 +1,6 @@
 //! Metrics of a comparison.
 
-use floatgate_core::metrics::summary::Summary;
+use floatgate_core::summary::Summary;
 use serde_json::Value;
 
 use super::demerit::{KEYS, demerit};

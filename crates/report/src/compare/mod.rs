@@ -17,7 +17,7 @@ use parts::{same_but_seed, same_workload};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use floatgate_core::metrics::summary::Summary;
+use floatgate_core::summary::Summary;
 
 use crate::metric::{full_name, short_name};
 

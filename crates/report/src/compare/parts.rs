@@ -1,6 +1,6 @@
 //! Data of a comparison: groups, runs, metrics and cells.
 
-use floatgate_core::metrics::summary::Summary;
+use floatgate_core::summary::Summary;
 use floatgate_workload::synthetic::looks_like_job;
 use serde::Serialize;
 

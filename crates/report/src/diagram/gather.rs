@@ -5,11 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 use anyhow::{Context, Result, ensure};
-use floatgate_core::config::units::Duration;
-use floatgate_core::nand::array::Kind;
-use floatgate_core::nand::probe::Phase;
+use floatgate_core::device_file::Duration;
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::time::Time;
+use floatgate_core::timeline::{Kind, Phase};
 use serde_json::Value;
 
 use super::{MAX_PHASES, MAX_PLANES, MAX_REQUESTS, Sort};

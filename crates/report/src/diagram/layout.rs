@@ -289,7 +289,7 @@ fn plane_row(steps: &[&Step], named: bool) -> Content {
 }
 
 fn in_cells(step: &Step) -> bool {
-    step.phase == floatgate_core::nand::probe::Phase::Cell
+    step.phase == floatgate_core::timeline::Phase::Cell
 }
 
 /// Merges spans that overlap or touch.

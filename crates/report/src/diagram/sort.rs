@@ -1,7 +1,6 @@
 //! Kinds of boxes.
 
-use floatgate_core::nand::array::Kind;
-use floatgate_core::nand::probe::Phase;
+use floatgate_core::timeline::{Kind, Phase};
 
 /// Kind of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

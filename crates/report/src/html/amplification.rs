@@ -1,6 +1,6 @@
 //! Write amplification section: units and pages programmed, by cause.
 
-use floatgate_core::metrics::summary::Summary;
+use floatgate_core::summary::Summary;
 use maud::html;
 use serde_json::{Value, json};
 

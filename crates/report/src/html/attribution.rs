@@ -1,7 +1,7 @@
 //! Latency breakdown section: breakdowns of all requests, and of slow requests.
 
-use floatgate_core::metrics::attribution::Part;
-use floatgate_core::metrics::summary::{Attribution, Requests, Summary};
+use floatgate_core::results::Part;
+use floatgate_core::summary::{Attribution, Requests, Summary};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Bottleneck section: the bounds of the resources, and how close the run came to each of them (Williams et al. 2009,
 //! "Roofline").
 
-use floatgate_core::metrics::summary::{Bound, Summary};
+use floatgate_core::summary::{Bound, Summary};
 use maud::html;
 use serde_json::json;
 

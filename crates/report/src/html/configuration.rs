@@ -1,6 +1,6 @@
 //! Configuration section: the simulated device, and the command that reproduces the result.
 
-use floatgate_core::metrics::summary::Summary;
+use floatgate_core::summary::Summary;
 use maud::{Markup, html};
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! Head of a report: the run, its warnings, and the key figures.
 
-use floatgate_core::metrics::summary::{Operations, Requests, Summary};
+use floatgate_core::summary::{Operations, Requests, Summary};
 use floatgate_workload::synthetic::looks_like_job;
 use maud::{Markup, html};
 

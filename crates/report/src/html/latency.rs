@@ -1,6 +1,6 @@
 //! Latency section: latency distributions and their tails.
 
-use floatgate_core::metrics::summary::{LatencyCurve, Summary};
+use floatgate_core::summary::{LatencyCurve, Summary};
 use maud::html;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Live section: timing accuracy of a device that was served in real time.
 
-use floatgate_core::metrics::summary::{Live, Summary};
+use floatgate_core::summary::{Live, Summary};
 use maud::{Markup, html};
 
 use crate::live::clients;
@@ -101,9 +101,9 @@ fn causes(live: &Live) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use floatgate_core::metrics::latency::Latency;
-    use floatgate_core::metrics::summary::{LateCauses, LiveFrontend};
+    use floatgate_core::results::Latency;
     use floatgate_core::sim::time::Time;
+    use floatgate_core::summary::{LateCauses, LiveFrontend};
 
     use super::*;
 

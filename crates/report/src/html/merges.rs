@@ -1,8 +1,8 @@
 //! Merges: their kinds, writes by kind of log block, and associativity. They are shown in place of garbage collection
 //! if the mapping scheme merges blocks.
 
-use floatgate_core::metrics::counters::MergeKind;
-use floatgate_core::metrics::summary::{LogBlocks, Merges, Summary};
+use floatgate_core::results::MergeKind;
+use floatgate_core::summary::{LogBlocks, Merges, Summary};
 use maud::html;
 use serde_json::{Value, json};
 

@@ -20,7 +20,7 @@ pub(crate) use configuration::shown;
 pub(crate) use latency::{Curve, curves};
 pub use windows::{MAX_POINTS, SeriesOperation, SeriesPoint, merged, points};
 
-use floatgate_core::metrics::summary::Summary;
+use floatgate_core::summary::Summary;
 
 use crate::page::Page;
 
@@ -44,11 +44,10 @@ pub fn report(summary: &Summary, series: &[SeriesPoint]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use floatgate_core::config;
-    use floatgate_core::device::{Device, Options};
-    use floatgate_core::metrics::summary::{About, Live, Named, Precondition};
-    use floatgate_core::run::{NoWatcher, RunOptions, run_with};
+    use floatgate_core::device_file;
     use floatgate_core::sim::source::Source;
+    use floatgate_core::simulation::{Device, NoWatcher, Options, RunOptions, run_with};
+    use floatgate_core::summary::{About, Live, Named, Precondition};
     use floatgate_workload::synthetic;
 
     use super::*;
@@ -60,7 +59,7 @@ mod tests {
 
     fn summary_of(name: &str, attribution: bool, set: &[String]) -> Summary {
         let options = Options { attribution, ..Options::default() };
-        let mut device = Device::new(config::load("tiny", set).unwrap(), options).unwrap();
+        let mut device = Device::new(device_file::load("tiny", set).unwrap(), options).unwrap();
         let jobs = synthetic::parse(
             "rw=randrw bs=4k iodepth=8 number_ios=3000; rw=randread number_ios=500",
             device.config().logical_bytes(),

@@ -1,6 +1,6 @@
 //! Section on the run over simulated time. Lines are smoothed, with the windows faint behind them.
 
-use floatgate_core::metrics::counters::MergeKind;
+use floatgate_core::results::MergeKind;
 use maud::html;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Request section: sizes, inter-arrival times, and channels used.
 
-use floatgate_core::metrics::summary::{ChannelCounts, IntervalCounts, SizeCounts, Summary};
+use floatgate_core::summary::{ChannelCounts, IntervalCounts, SizeCounts, Summary};
 use maud::html;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Utilization section: busy times of channels, dies and chips.
 
-use floatgate_core::config::Concurrency;
-use floatgate_core::metrics::summary::{Each, Summary};
+use floatgate_core::device_file::Concurrency;
+use floatgate_core::summary::{Each, Summary};
 use maud::html;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Wear section: erase counts of blocks.
 
-use floatgate_core::metrics::summary::Summary;
+use floatgate_core::summary::Summary;
 use maud::html;
 use serde_json::json;
 

@@ -1,7 +1,6 @@
 //! Values of a run by window of simulated time, as far as figures show them.
 
-use floatgate_core::metrics::counters::Counters;
-use floatgate_core::metrics::statistics::{Derived, Statistics};
+use floatgate_core::results::{Counters, Derived, Statistics};
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::time::Time;
 

@@ -12,9 +12,8 @@ pub mod packets;
 mod read;
 mod write;
 
-use floatgate_core::nand::array::Kind;
-use floatgate_core::nand::probe::{Phase, Task};
-use floatgate_core::work::{Class, Purpose};
+use floatgate_core::policies::{Class, Purpose};
+use floatgate_core::timeline::{Kind, Phase, Task};
 
 pub(crate) use read::read_timeline_in;
 pub use read::{Covered, ps, read_events, read_timeline};

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use floatgate_core::metrics::attribution::Part;
-use floatgate_core::nand::probe::Phase;
+use floatgate_core::results::Part;
 use floatgate_core::sim::request::Operation;
+use floatgate_core::timeline::Phase;
 
 use super::packets::{Interned, InternedData};
 use super::{FIRMWARE, REQUEST, TASKS, WAIT, operations, phase_name, task_name};

@@ -3,7 +3,7 @@
 //! The numbers of messages and fields are those of Perfetto's `protos/perfetto/trace/`. scripts/check_timeline.py reads
 //! a timeline with the complete definitions, from Perfetto's Python package.
 
-use floatgate_core::config::DeviceConfig;
+use floatgate_core::device_file::DeviceConfig;
 
 /// A trace.
 #[derive(Clone, PartialEq, prost::Message)]

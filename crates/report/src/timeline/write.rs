@@ -5,13 +5,12 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::metrics::attribution::{Breakdown, Part};
-use floatgate_core::nand::array::Kind;
-use floatgate_core::nand::probe::{CoreWork, Lane, Phase, Slice};
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::policies::Class;
+use floatgate_core::results::{Breakdown, Part};
 use floatgate_core::sim::request::Completion;
 use floatgate_core::sim::time::Time;
-use floatgate_core::work::Class;
+use floatgate_core::timeline::{CoreWork, Kind, Lane, Phase, Slice};
 
 use super::names::Names;
 use super::packets::{

@@ -3,15 +3,14 @@
 //! The device is that of Hu et al. 2011, Table 2 (pages of 2048 B, 25 ns per byte, tR 20 us, tPROG 200 us, tBERS 1.5
 //! ms) with one channel and one chip. The command and address cycles, which the paper omits, are those of ONFI 2.2.
 
-use floatgate_core::config::load;
-use floatgate_core::device::{Device, Options};
-use floatgate_core::nand::array::Kind;
-use floatgate_core::nand::probe::{Phase, Probe, Slice};
+use floatgate_core::device_file::load;
+use floatgate_core::policies::Class;
 use floatgate_core::sim::id::{Lpn, PlaneId};
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::work::Class;
+use floatgate_core::simulation::{Device, Options};
+use floatgate_core::timeline::{Kind, Phase, Probe, Slice};
 use floatgate_report::timeline::TimelineWriter;
 
 use crate::common::{drain, fill, submit, units};

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use floatgate_core::config::units::Duration;
+use floatgate_core::device_file::Duration;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 use floatgate_report::diagram::{MAX_PHASES, MAX_PLANES, Requested, draw};

@@ -8,10 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use figures::{Figure, figures};
-use floatgate_core::config::advanced::Advanced;
-use floatgate_core::nand::array::Kind;
-use floatgate_core::nand::probe::Phase;
+use floatgate_core::internals::Advanced;
 use floatgate_core::sim::time::Time;
+use floatgate_core::timeline::{Kind, Phase};
 use floatgate_report::diagram::{Requested, draw};
 use floatgate_report::timeline::{ps, read_events};
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use floatgate_core::metrics::attribution::Part;
+use floatgate_core::results::Part;
 use floatgate_core::sim::text::escaped_lines;
 use floatgate_report::command::quoted;
 use floatgate_report::explain::{

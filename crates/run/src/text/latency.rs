@@ -1,7 +1,7 @@
 //! Text of a result: the latency breakdown and the bottleneck.
 
-use floatgate_core::metrics::attribution::Part;
-use floatgate_core::metrics::summary::{Attribution, Bottleneck, Bound, Operations, Parts, Requests};
+use floatgate_core::results::Part;
+use floatgate_core::summary::{Attribution, Bottleneck, Bound, Operations, Parts, Requests};
 use floatgate_report::number::percent;
 use floatgate_report::words;
 

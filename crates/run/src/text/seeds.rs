@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use floatgate_core::metrics::summary::{Operations, Summary};
+use floatgate_core::summary::{Operations, Summary};
 use floatgate_report::number::grouped;
 use floatgate_report::statistics::Sample;
 

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use floatgate_core::config::{Concurrency, DeviceConfig};
-use floatgate_core::metrics::summary::{
+use floatgate_core::device_file::{Concurrency, DeviceConfig};
+use floatgate_core::summary::{
     ArrayUse, BufferUse, Live, LogBlocks, MapPages, Merges, Operations, ParallelCommands, Requests, Share, Summary,
 };
 use floatgate_report::live::clients;

@@ -1,7 +1,6 @@
 //! Data collected for a monitor between two samples.
 
-use floatgate_core::metrics::attribution::Breakdown;
-use floatgate_core::metrics::series::{Answered, Sample, Series, Width};
+use floatgate_core::results::{Answered, Breakdown, Sample, Series, Width};
 use floatgate_core::sim::request::Completion;
 use floatgate_core::sim::time::Time;
 

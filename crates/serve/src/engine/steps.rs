@@ -1,9 +1,9 @@
 //! Steps of an SSD: moves it from one instant with completions to the next, and takes what it has decided.
 
-use floatgate_core::metrics::attribution::Breakdown;
+use floatgate_core::results::Breakdown;
 use floatgate_core::sim::request::Completion;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::{Room, Ssd};
+use floatgate_core::simulation::{Room, Ssd};
 
 /// Steps of an SSD. The vectors are kept, so that a step does not allocate.
 #[derive(Debug, Default)]
@@ -74,7 +74,7 @@ impl Steps {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floatgate_core::metrics::series::Sample;
+    use floatgate_core::results::Sample;
     use floatgate_core::sim::request::{Operation, Request, Status};
 
     /// SSD that completes each request 10 us after it was submitted.

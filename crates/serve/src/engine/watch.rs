@@ -5,13 +5,12 @@
 
 use std::collections::BinaryHeap;
 
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::ftl::space::Block;
-use floatgate_core::metrics::counters::Counters;
-use floatgate_core::metrics::series::{Answered, Sample, Series, Width, Window};
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::flash::Block;
+use floatgate_core::results::{Answered, Counters, Sample, Series, Width, Window};
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::Ssd;
 
 use super::monitor_data::{ENDLESS, Watch};
 use super::{Engine, Pace, Port, Unaligned, Waiting};
@@ -228,9 +227,9 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    use floatgate_core::config;
-    use floatgate_core::device::{Device, Options};
-    use floatgate_core::precondition::{Precondition, precondition};
+    use floatgate_core::device_file;
+    use floatgate_core::preparation::{Precondition, precondition};
+    use floatgate_core::simulation::{Device, Options};
 
     use crate::clock::Clock;
     use crate::engine::{Answer, Cost, Order};
@@ -242,7 +241,7 @@ mod tests {
     /// Creates an engine with an outstanding read of 4 KiB.
     fn reading(speed: &str, deducted: f64) -> (Engine, Port) {
         let options = Options { attribution: true, ..Options::default() };
-        let mut device = Device::new(config::load("tiny", &[]).unwrap(), options).unwrap();
+        let mut device = Device::new(device_file::load("tiny", &[]).unwrap(), options).unwrap();
         precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
         let payload = Box::new(Memory::new(device.config().logical_bytes(), 4096, u64::MAX));
         let clock = Clock::new(Wall(0), speed.parse().unwrap());

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use floatgate_core::state::Difference;
+use floatgate_core::saved_state::Difference;
 
 use super::layout::VERSION;
 

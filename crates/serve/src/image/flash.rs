@@ -8,8 +8,8 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
 
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::durability::flash::{Bad, Record};
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::flash::{Bad, Record};
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
 use xxhash_rust::xxh3::xxh3_64;
 

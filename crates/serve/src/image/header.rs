@@ -1,6 +1,6 @@
 //! Header of an image: file type, version and device. Stored in two copies.
 
-use floatgate_core::config::{DeviceConfig, Shape, from_toml};
+use floatgate_core::device_file::{DeviceConfig, Shape, from_toml};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use crate::image::disk::SystemFile;
     use crate::image::layout::ROOM;
-    use floatgate_core::config::load;
+    use floatgate_core::device_file::load;
 
     fn tiny(overrides: &[&str]) -> DeviceConfig {
         load("tiny", &overrides.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()).unwrap()

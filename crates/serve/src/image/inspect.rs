@@ -7,7 +7,7 @@
 use std::io;
 use std::ops::Range;
 
-use floatgate_core::durability::flash::RecordKind;
+use floatgate_core::flash::RecordKind;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::ImageError;

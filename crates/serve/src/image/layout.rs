@@ -1,7 +1,7 @@
 //! Layout of the file: the position of everything in it. `docs/reference/image.md` describes it in words.
 
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::config::checkpoint::Parts;
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::flash::CheckpointParts;
 use floatgate_core::sim::id::{BlockId, Ppn};
 
 /// Version of the format. It is raised when older programs can no longer read new files.
@@ -57,7 +57,7 @@ impl Layout {
         let (unit, units, blocks) = (config.unit_bytes(), config.units_per_block(), config.total_blocks());
         let slots = grains(u64::from(units) * SLOT as u64);
         let stride = slots + grains(u64::from(units) * unit);
-        let parts = Parts::of(config).count();
+        let parts = CheckpointParts::of(config).count();
         let tables = [blocks, parts].map(|entries| grains(u64::from(entries) * Layout::ENTRY as u64));
         Layout { unit, units, blocks, parts, slots, stride, tables: tables.iter().sum() }
     }
@@ -129,7 +129,7 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floatgate_core::config::load;
+    use floatgate_core::device_file::load;
 
     #[test]
     fn blocks_are_contiguous() {

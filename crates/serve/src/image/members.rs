@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 use floatgate_array::config::ArrayConfig;
 use floatgate_array::layout::Layout;
 use floatgate_array::{self as array, MemberPayload, SsdArray};
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::device::{Device, Options};
-use floatgate_core::durability::flash::Outbox;
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::flash::Outbox;
 use floatgate_core::sim::request::SECTOR;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::simulation::{Device, Options, Ssd};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
@@ -380,7 +379,7 @@ impl Members {
     /// Cuts the power of all members and restores it. The array continues when the recovery of all members has ended,
     /// and compares its stripes.
     pub fn power_cycle(array: &mut SsdArray, seed: u64) -> Result<Recovered, ImageError> {
-        let at = floatgate_core::ssd::Ssd::now(array);
+        let at = floatgate_core::simulation::Ssd::now(array);
         let configs = array.config().members.clone();
         let Some(members) = array.payload_mut::<Members>() else {
             return Err(ImageError::Array("the array has no images".to_owned()));

@@ -3,7 +3,7 @@
 //! A record is bound to its physical address by its digest, and to the contents of its block by the erase count of the
 //! block. A record that was moved within the file, or that comes from before an erase, is therefore detected.
 
-use floatgate_core::durability::flash::Record;
+use floatgate_core::flash::Record;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::layout::SLOT;
@@ -121,7 +121,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floatgate_core::durability::flash::RecordKind;
+    use floatgate_core::flash::RecordKind;
 
     #[test]
     fn records_are_valid_at_their_address_and_erase_count_only() {

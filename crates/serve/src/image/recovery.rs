@@ -4,13 +4,11 @@ use std::fmt::{self, Display, Formatter};
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::device::{Device, Options};
-use floatgate_core::durability::flash::{
-    Bad, FlashEvent, FlashImage, Keep, Outbox, Place, RecordKind, Saved, UnitState,
-};
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::flash::{Bad, FlashEvent, FlashImage, Keep, Outbox, Place, RecordKind, Saved, UnitState};
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
 use floatgate_core::sim::time::Time;
+use floatgate_core::simulation::{Device, Options};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::ImageError;
@@ -52,7 +50,7 @@ enum Kind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recovered {
     /// Result of the device's recovery.
-    pub device: floatgate_core::durability::Recovery,
+    pub device: floatgate_core::flash::Recovery,
     /// Real time of the recovery.
     pub wall: Wall,
     /// True after a shutdown, which leaves all accepted data in flash.

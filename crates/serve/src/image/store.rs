@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::ops::Range;
 use std::sync::Arc;
 
-use floatgate_core::durability::flash::{Bad, Before, FlashEvent, Outbox, Place, Record, RecordKind, Source};
+use floatgate_core::flash::{Bad, Before, FlashEvent, Outbox, Place, Record, RecordKind, Source};
 use floatgate_core::sim::id::{Lpn, Ppn};
 use floatgate_core::sim::request::SECTOR;
 use xxhash_rust::xxh3::xxh3_64;

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use floatgate_core::durability::flash::Bad;
+use floatgate_core::flash::Bad;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::disk::Disk;

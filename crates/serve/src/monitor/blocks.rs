@@ -4,8 +4,8 @@
 //! microseconds, and are summarized in cells. A row stands for one or several planes, a cell for some neighboring
 //! blocks.
 
-use floatgate_core::ftl::space::{Block, BlockState, Role};
-use floatgate_core::metrics::counters::CopyCause;
+use floatgate_core::flash::{Block, BlockState, Role};
+use floatgate_core::results::CopyCause;
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of cells.

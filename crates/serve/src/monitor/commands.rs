@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use floatgate_core::config::InjectedFault;
+use floatgate_core::device_file::InjectedFault;
 use floatgate_core::sim::request::{Operation, SECTOR, Status};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex as AsyncMutex;

@@ -6,10 +6,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::metrics::counters::{Counters, MergeKind, ProgramCause};
-use floatgate_core::metrics::series::{Answered, Sample};
-use floatgate_core::metrics::statistics::{Interval, Statistics};
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::results::{Answered, Counters, Interval, MergeKind, ProgramCause, Sample, Statistics};
 use floatgate_core::sim::request::{Operation, SECTOR};
 use serde::{Deserialize, Serialize};
 

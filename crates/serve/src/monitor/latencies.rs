@@ -3,7 +3,7 @@
 //! The engine counts latencies by steps; 32 steps double the latency. The bounds of the histograms are ends of steps,
 //! so that the counts are exact. All servers have the same bounds, so that histograms of several can be added.
 
-use floatgate_core::metrics::series::Answered;
+use floatgate_core::results::Answered;
 use floatgate_core::sim::request::Operation;
 
 use crate::engine::Snapshot;

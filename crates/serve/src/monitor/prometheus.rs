@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use floatgate_core::metrics::table::{self as statistics, Value};
+use floatgate_core::results::{self, Value};
 
 use super::frame::{Frame, Info, LogBlocks, Member};
 use super::latencies::Latencies;
@@ -248,8 +248,8 @@ fn flash(metrics: &mut Metrics, frame: &Frame) {
     for (statistic, value) in { flash.statistics }.list() {
         let Some(name) = statistic.metric else { continue };
         let (name, kind) = match statistic.kind {
-            statistics::Kind::Counter => (format!("{name}_total"), COUNTER),
-            statistics::Kind::Gauge => (name.to_owned(), GAUGE),
+            results::StatisticKind::Counter => (format!("{name}_total"), COUNTER),
+            results::StatisticKind::Gauge => (name.to_owned(), GAUGE),
         };
         let samples: Vec<(Labels, Number)> = match value {
             Value::Whole(count) => vec![(Vec::new(), (*count).into())],

@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use floatgate_core::config::DeviceConfig;
-use floatgate_core::ftl::space::Block;
+use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::flash::Block;
 use tokio::sync::{Notify, watch};
 
 use super::blocks::SLICE;

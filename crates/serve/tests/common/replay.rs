@@ -3,12 +3,11 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use floatgate_core::device::Device;
-use floatgate_core::metrics::attribution::Breakdown;
-use floatgate_core::run::{Progress, Watcher, run};
+use floatgate_core::results::Breakdown;
 use floatgate_core::sim::request::Completion;
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
+use floatgate_core::simulation::{Device, Progress, Watcher, run};
 use floatgate_serve::record::Sink;
 use floatgate_workload::trace::{Trace, TraceOptions};
 

@@ -4,7 +4,6 @@ pub mod active;
 pub mod external;
 mod order;
 
-pub use dynamic::{DynamicConfig, Scope, Tie};
 pub use fixed::StaticConfig;
 pub use order::{Level, LevelOrder, Order};
 

@@ -191,13 +191,13 @@ pub trait Mapping<C: Context + ?Sized> {
 #[macro_export]
 macro_rules! has_whole_map {
     () => {
-        fn look_up(&mut self, _: &mut C, _: $crate::sim::id::Lpn, _: $crate::ftl::mapping::LookUp) -> bool {
+        fn look_up(&mut self, _: &mut C, _: $crate::sim::id::Lpn, _: $crate::mapping::LookUp) -> bool {
             true
         }
 
         fn make_room(&mut self, _: &mut C, _: $crate::sim::id::PlaneId, _: bool) {}
 
-        fn can_go_on(&self, _: &$crate::ftl::Ftl, _: $crate::sim::id::PlaneId, _: $crate::ftl::space::InHand) -> bool {
+        fn can_go_on(&self, _: &$crate::mapping::Ftl, _: $crate::sim::id::PlaneId, _: $crate::mapping::InHand) -> bool {
             true
         }
     };
@@ -324,7 +324,7 @@ pub struct KeptBlock {
     /// True if no more units of it will be programmed, and no program is in flight.
     pub is_filled: bool,
     /// Kind of the block: 0 for blocks other than log blocks, 1 for blocks that a full merge fills, and 2 or more for
-    /// log blocks, in the order of [`WholeBlocks::logs`].
+    /// log blocks, in the order of `WholeBlocks::logs`.
     pub kind: u8,
 }
 

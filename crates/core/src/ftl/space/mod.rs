@@ -33,7 +33,7 @@ use crate::metrics::counters::CopyCause;
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::sim::memory::{Divider, zeroed_words};
 use crate::work::Purpose;
-pub use block::{Age, Block, BlockState};
+pub use block::{Block, BlockState};
 pub use claim::{Claim, InHand, RESERVE};
 pub use cold::ColdOrder;
 pub use columns::{Candidates, Columns};

@@ -29,7 +29,7 @@ pub struct Change {
 impl Changes {
     /// Returns the changes from the built-in device `base`, or `None` if there is no such device.
     pub(super) fn new(base: String, device: &DeviceConfig) -> Option<Changes> {
-        config::builtin(&base)?;
+        config::Builtin::named(&base)?;
         let built_in = config::load(&base, &[]).ok()?;
         let (figures, base_figures) = (device.figures(), built_in.figures());
         let mut changed = Vec::new();

@@ -40,10 +40,10 @@ pub enum ReadError {
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Maximum size in bytes of a result file that is read. With thousands of streams, a file has tens of megabytes.
-pub const LARGEST: u64 = 256 << 20;
-
 impl Summary {
+    /// Maximum size in bytes of a result file that is read. With thousands of streams, a file has tens of megabytes.
+    pub const LARGEST: u64 = 256 << 20;
+
     /// Returns the result as JSON for files and people: indented, with lists of numbers on one line and a line feed at
     /// the end.
     pub fn to_json(&self) -> String {

@@ -51,7 +51,7 @@ pub use faults::{BadBlocks, FaultState, FaultsMet, UncorrectableReads};
 pub use flash::{Flash, FlashCommands, FlashPages, FlashUnits, MapCache, MapPages, ParallelCommands, Updates};
 pub use gangs::GangUse;
 pub use gc::{BackgroundGc, Gc, MovedUnits, PerPackage, SlcCacheUse, UnitClass};
-pub use json::{LARGEST, ReadError};
+pub use json::ReadError;
 pub use live::{LateCauses, Live, LiveFrontend, LiveImage, LiveRecovery};
 pub use log_blocks::{LogBlocks, LogWrites};
 pub use measurement::{ControllerWork, Measurement};

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use floatgate_core::ftl::mapping::Context as Device;
+use floatgate_core::mapping::{self, Context as Device, Kind, Task};
 use floatgate_core::sim::id::{Ppn, TransactionId};
-use floatgate_core::work::{self, Kind, Task};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -188,7 +187,7 @@ pub struct Tasks(Arc<Loans>);
 #[pymethods]
 impl Tasks {
     fn push(&self, call: &Call) -> PyResult<()> {
-        let call = work::Call { number: call.number, step: call.step, ..work::Call::default() };
+        let call = mapping::Call { number: call.number, step: call.step, ..mapping::Call::default() };
         self.0.context(|cx| {
             cx.tasks().push(Task::Scheme(call));
             Ok(())

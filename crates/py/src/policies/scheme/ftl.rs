@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use floatgate_core::ftl::Ftl as Core;
-use floatgate_core::ftl::space::{self, BlockState as State};
+use floatgate_core::flash::{self, BlockState as State};
+use floatgate_core::mapping::{self, Ftl as Core};
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -109,7 +109,7 @@ pub struct Space {
 }
 
 impl Space {
-    fn read<T>(&self, using: impl FnOnce(&Core, &space::Space) -> PyResult<T>) -> PyResult<T> {
+    fn read<T>(&self, using: impl FnOnce(&Core, &mapping::Space) -> PyResult<T>) -> PyResult<T> {
         self.loans.read(|ftl| using(ftl, &ftl.blocks))
     }
 }
@@ -202,7 +202,7 @@ impl Space {
     fn open_logical(&self, plane: u32) -> PyResult<u32> {
         self.loans.change(|ftl| {
             let plane = plane_at(ftl, plane)?;
-            if ftl.blocks.free_blocks(plane, space::Role::Data) == 0 {
+            if ftl.blocks.free_blocks(plane, flash::Role::Data) == 0 {
                 return Err(PyValueError::new_err(format!("plane {} has no free block to open", plane.0)));
             }
             Ok(ftl.blocks.open_logical(plane).0)

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use floatgate_core::ftl::mover;
+use floatgate_core::mapping;
 use floatgate_core::sim::id::Ppn;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -15,15 +15,15 @@ use super::values::{Copy, FoundBlock, FoundMerge, Purpose};
 /// Copies of one program. The units are read, then the program is bound, then it ends.
 #[pyclass(frozen, module = "floatgate.policies")]
 #[derive(Default)]
-pub struct Gather(Mutex<mover::Gather>);
+pub struct Gather(Mutex<mapping::Gather>);
 
 impl Gather {
-    fn lock(&self) -> MutexGuard<'_, mover::Gather> {
+    fn lock(&self) -> MutexGuard<'_, mapping::Gather> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the gather, whose reads have all ended.
-    fn read(&self) -> PyResult<MutexGuard<'_, mover::Gather>> {
+    fn read(&self) -> PyResult<MutexGuard<'_, mapping::Gather>> {
         let gather = self.lock();
         if gather.is_reading() {
             return Err(PyValueError::new_err("units of this Gather are still being read"));

@@ -7,8 +7,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use floatgate_core::ftl::Ftl;
-use floatgate_core::ftl::mapping::{Context, Recovering};
+use floatgate_core::mapping::{Context, Ftl, Recovering};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 

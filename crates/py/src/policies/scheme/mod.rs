@@ -10,16 +10,13 @@ mod values;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use floatgate_core::external::{Cause, Outside};
-use floatgate_core::ftl::Ftl as CoreFtl;
-use floatgate_core::ftl::mapping::external::ExternalMapping;
-use floatgate_core::ftl::mapping::{
-    Bound, Change, Context as Device, Ended, KeptBlock, LookUp, Mapping, Place, Program, Recovering as Recovery,
-    SchemeReport, Step, Target,
+use floatgate_core::mapping::{
+    Bound, Change, Context as Device, Ended, ExternalMapping, Ftl as CoreFtl, InHand, KeptBlock, LookUp, Mapping,
+    Place, Program, Recovering as Recovery, SchemeReport, Step, Target,
 };
-use floatgate_core::ftl::space::InHand;
+use floatgate_core::policies::{Cause, Outside};
+use floatgate_core::saved_state::{Reader, StateError, Writer};
 use floatgate_core::sim::id::{Lpn, PlaneId, TransactionId};
-use floatgate_core::state::{Reader, StateError, Writer};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
@@ -29,7 +26,7 @@ use loans::Loans;
 
 /// Adds the classes for mapping schemes to the extension module.
 pub fn fill(module: &pyo3::Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("PADDING", floatgate_core::ftl::mapping::PADDING)?;
+    module.add("PADDING", floatgate_core::mapping::PADDING)?;
     module.add_class::<context::Context>()?;
     module.add_class::<context::Tasks>()?;
     module.add_class::<ftl::Ftl>()?;

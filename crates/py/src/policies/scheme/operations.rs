@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use floatgate_core::mapping::{self, Transaction as Core, Transactions as Table};
+use floatgate_core::policies::Class;
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
-use floatgate_core::work::{self, Class, Transaction as Core, Transactions as Table};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 
@@ -63,7 +64,7 @@ impl Transaction {
     }
 
     /// Returns a field that operations of some kinds have.
-    fn of_kinds<T>(&self, name: &str, kinds: &[work::Kind], using: impl FnOnce(&Core) -> T) -> PyResult<T> {
+    fn of_kinds<T>(&self, name: &str, kinds: &[mapping::Kind], using: impl FnOnce(&Core) -> T) -> PyResult<T> {
         self.read(|operation| {
             if kinds.contains(&operation.kind) {
                 return Ok(using(operation));
@@ -210,18 +211,18 @@ impl Transaction {
 
     #[getter]
     fn block(&self) -> PyResult<u32> {
-        self.of_kinds("block", &[work::Kind::Erase], |operation| operation.block().0)
+        self.of_kinds("block", &[mapping::Kind::Erase], |operation| operation.block().0)
     }
 
     #[getter]
     fn logical_block(&self) -> PyResult<u32> {
-        let kinds = [work::Kind::MergeRead, work::Kind::MergeWrite];
+        let kinds = [mapping::Kind::MergeRead, mapping::Kind::MergeWrite];
         self.of_kinds("logical_block", &kinds, Core::logical_block)
     }
 
     #[getter]
     fn purpose(&self) -> PyResult<Purpose> {
-        let kinds = [work::Kind::MergeRead, work::Kind::MergeWrite];
+        let kinds = [mapping::Kind::MergeRead, mapping::Kind::MergeWrite];
         self.of_kinds("purpose", &kinds, |operation| operation.purpose().into())
     }
 }

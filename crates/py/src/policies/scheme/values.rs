@@ -1,11 +1,7 @@
 //! Values that a mapping scheme in Python gets and returns, with the names that they have in Rust.
 
-use floatgate_core::ftl::mapping as core;
-use floatgate_core::ftl::mover::copy;
-use floatgate_core::ftl::{self, space};
-use floatgate_core::metrics::counters;
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
-use floatgate_core::work;
+use floatgate_core::{flash, mapping, policies, results};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -47,18 +43,18 @@ macro_rules! mirrors {
 
 mirrors! {
     /// Kind of an operation.
-    Kind = work::Kind {
+    Kind = mapping::Kind {
         HostRead, SlotRead, RmwRead, Write, GcRead, GcWrite, CopyBack, Erase, Summary, Translate, MapRead, MapWrite,
         MergeRead, MergeWrite, MapHold,
     }
     /// Reason for an operation of garbage collection, for observers.
-    Purpose = work::Purpose { OfClass, Wear, Merge, SwitchMerge, PartialMerge, FullMerge, Fold }
+    Purpose = policies::Purpose { OfClass, Wear, Merge, SwitchMerge, PartialMerge, FullMerge, Fold }
     /// Contents of a block.
-    Role = space::Role { Data, Map, Cache }
+    Role = flash::Role { Data, Map, Cache }
     /// State of a block in its life cycle.
-    BlockState = space::BlockState { Free, Open, Closed, Victim, AwaitingErase, Logical, Failed, Bad, WornOut }
+    BlockState = flash::BlockState { Free, Open, Closed, Victim, AwaitingErase, Logical, Failed, Bad, WornOut }
     /// Cause of a program.
-    ProgramCause = counters::ProgramCause {
+    ProgramCause = results::ProgramCause {
         Host, Gc, Wear, Summary, Padding, WasteCopyback, WasteAlignment, Map, Merge, Journal, Checkpoint, Fold,
     }
 }
@@ -92,13 +88,13 @@ pub enum LookUp {
     Arrived {},
 }
 
-impl From<core::LookUp> for LookUp {
-    fn from(of: core::LookUp) -> LookUp {
+impl From<mapping::LookUp> for LookUp {
+    fn from(of: mapping::LookUp) -> LookUp {
         match of {
-            core::LookUp::Read => LookUp::Read {},
-            core::LookUp::Write => LookUp::Write {},
-            core::LookUp::Await(id) => LookUp::Await { id: id.0 },
-            core::LookUp::Arrived => LookUp::Arrived {},
+            mapping::LookUp::Read => LookUp::Read {},
+            mapping::LookUp::Write => LookUp::Write {},
+            mapping::LookUp::Await(id) => LookUp::Await { id: id.0 },
+            mapping::LookUp::Arrived => LookUp::Arrived {},
         }
     }
 }
@@ -115,12 +111,12 @@ pub enum Change {
     Trimmed {},
 }
 
-impl From<core::Change> for Change {
-    fn from(of: core::Change) -> Change {
+impl From<mapping::Change> for Change {
+    fn from(of: mapping::Change) -> Change {
         match of {
-            core::Change::Entry => Change::Entry {},
-            core::Change::Moved(ppn) => Change::Moved { ppn: ppn.0 },
-            core::Change::Trimmed => Change::Trimmed {},
+            mapping::Change::Entry => Change::Entry {},
+            mapping::Change::Moved(ppn) => Change::Moved { ppn: ppn.0 },
+            mapping::Change::Trimmed => Change::Trimmed {},
         }
     }
 }
@@ -135,11 +131,11 @@ pub enum Program {
     Copies { number: u32 },
 }
 
-impl From<core::Program> for Program {
-    fn from(of: core::Program) -> Program {
+impl From<mapping::Program> for Program {
+    fn from(of: mapping::Program) -> Program {
         match of {
-            core::Program::Write(lpn) => Program::Write { lpn: lpn.0 },
-            core::Program::Copies(number) => Program::Copies { number },
+            mapping::Program::Write(lpn) => Program::Write { lpn: lpn.0 },
+            mapping::Program::Copies(number) => Program::Copies { number },
         }
     }
 }
@@ -168,20 +164,20 @@ pub enum Ended {
     EraseFailed { plane: u32 },
 }
 
-impl From<core::Ended<'_>> for Ended {
-    fn from(of: core::Ended) -> Ended {
+impl From<mapping::Ended<'_>> for Ended {
+    fn from(of: mapping::Ended) -> Ended {
         match of {
-            core::Ended::CopyRead(number) => Ended::CopyRead { number },
-            core::Ended::MapRead(id) => Ended::MapRead { id: id.0 },
-            core::Ended::Writes(lpn, ppn) => Ended::Writes { lpn: lpn.0, ppn: ppn.0 },
-            core::Ended::Copies(number, ppn) => Ended::Copies { number, ppn: ppn.0 },
-            core::Ended::MapWrite(id) => Ended::MapWrite { id: id.0 },
-            core::Ended::MapWriteFailed(id) => Ended::MapWriteFailed { id: id.0 },
-            core::Ended::ProgramFailed(writes, number, ppn) => {
+            mapping::Ended::CopyRead(number) => Ended::CopyRead { number },
+            mapping::Ended::MapRead(id) => Ended::MapRead { id: id.0 },
+            mapping::Ended::Writes(lpn, ppn) => Ended::Writes { lpn: lpn.0, ppn: ppn.0 },
+            mapping::Ended::Copies(number, ppn) => Ended::Copies { number, ppn: ppn.0 },
+            mapping::Ended::MapWrite(id) => Ended::MapWrite { id: id.0 },
+            mapping::Ended::MapWriteFailed(id) => Ended::MapWriteFailed { id: id.0 },
+            mapping::Ended::ProgramFailed(writes, number, ppn) => {
                 Ended::ProgramFailed { writes: writes.iter().map(|id| id.0).collect(), number, ppn: ppn.0 }
             }
-            core::Ended::Erase(plane) => Ended::Erase { plane: plane.0 },
-            core::Ended::EraseFailed(plane) => Ended::EraseFailed { plane: plane.0 },
+            mapping::Ended::Erase(plane) => Ended::Erase { plane: plane.0 },
+            mapping::Ended::EraseFailed(plane) => Ended::EraseFailed { plane: plane.0 },
         }
     }
 }
@@ -202,14 +198,14 @@ pub enum Step {
     Seal {},
 }
 
-impl From<core::Step> for Step {
-    fn from(of: core::Step) -> Step {
+impl From<mapping::Step> for Step {
+    fn from(of: mapping::Step) -> Step {
         match of {
-            core::Step::Call(call) => Step::Call { number: call.number, step: call.step },
-            core::Step::MapProgrammed(page, ppn) => Step::MapProgrammed { page, ppn: ppn.0 },
-            core::Step::Collected(plane) => Step::Collected { plane: plane.0 },
-            core::Step::ReadOnly => Step::ReadOnly {},
-            core::Step::Seal => Step::Seal {},
+            mapping::Step::Call(call) => Step::Call { number: call.number, step: call.step },
+            mapping::Step::MapProgrammed(page, ppn) => Step::MapProgrammed { page, ppn: ppn.0 },
+            mapping::Step::Collected(plane) => Step::Collected { plane: plane.0 },
+            mapping::Step::ReadOnly => Step::ReadOnly {},
+            mapping::Step::Seal => Step::Seal {},
         }
     }
 }
@@ -226,12 +222,12 @@ pub enum Location {
     Slot { id: u32 },
 }
 
-impl From<core::Location> for Location {
-    fn from(of: core::Location) -> Location {
+impl From<mapping::Location> for Location {
+    fn from(of: mapping::Location) -> Location {
         match of {
-            core::Location::Unmapped => Location::Unmapped {},
-            core::Location::Flash(ppn) => Location::Flash { ppn: ppn.0 },
-            core::Location::Slot(id) => Location::Slot { id: id.0 },
+            mapping::Location::Unmapped => Location::Unmapped {},
+            mapping::Location::Flash(ppn) => Location::Flash { ppn: ppn.0 },
+            mapping::Location::Slot(id) => Location::Slot { id: id.0 },
         }
     }
 }
@@ -248,12 +244,12 @@ pub enum WaitCause {
     AsIn { queue: u32 },
 }
 
-impl From<WaitCause> for core::WaitCause {
-    fn from(of: WaitCause) -> core::WaitCause {
+impl From<WaitCause> for mapping::WaitCause {
+    fn from(of: WaitCause) -> mapping::WaitCause {
         match of {
-            WaitCause::Merge {} => core::WaitCause::Merge,
-            WaitCause::Program { plane } => core::WaitCause::Program(PlaneId(plane)),
-            WaitCause::AsIn { queue } => core::WaitCause::AsIn(queue),
+            WaitCause::Merge {} => mapping::WaitCause::Merge,
+            WaitCause::Program { plane } => mapping::WaitCause::Program(PlaneId(plane)),
+            WaitCause::AsIn { queue } => mapping::WaitCause::AsIn(queue),
         }
     }
 }
@@ -270,12 +266,12 @@ pub enum Place {
     Unknown {},
 }
 
-impl From<Place> for core::Place {
-    fn from(of: Place) -> core::Place {
+impl From<Place> for mapping::Place {
+    fn from(of: Place) -> mapping::Place {
         match of {
-            Place::Frontier {} => core::Place::Frontier,
-            Place::At { ppn } => core::Place::At(Ppn(ppn)),
-            Place::Unknown {} => core::Place::Unknown,
+            Place::Frontier {} => mapping::Place::Frontier,
+            Place::At { ppn } => mapping::Place::At(Ppn(ppn)),
+            Place::Unknown {} => mapping::Place::Unknown,
         }
     }
 }
@@ -330,35 +326,35 @@ values! {
     InHand(units: u32, read: u32, waste: u32, awaiting_erase: u32, coming: u32);
 }
 
-impl From<Target> for core::Target {
-    fn from(of: Target) -> core::Target {
-        core::Target { plane: of.plane.map(PlaneId), place: of.place.into() }
+impl From<Target> for mapping::Target {
+    fn from(of: Target) -> mapping::Target {
+        mapping::Target { plane: of.plane.map(PlaneId), place: of.place.into() }
     }
 }
 
 impl Bound {
     /// Returns the program for the simulator.
-    pub fn checked(&self, ftl: &ftl::Ftl) -> PyResult<core::Bound> {
+    pub fn checked(&self, ftl: &mapping::Ftl) -> PyResult<mapping::Bound> {
         let Bound { class_, plane, ppn } = *self;
-        let class = work::Class::ALL.get(usize::from(class_)).copied();
+        let class = policies::Class::ALL.get(usize::from(class_)).copied();
         let class = class.ok_or_else(|| PyValueError::new_err(format!("bind returned class {class_}, of 9")))?;
         let units = ftl.blocks.all().len() as u32 * ftl.blocks.units_per_block();
         if ppn >= units || ftl.blocks.plane_of(ftl.blocks.block_of(Ppn(ppn))).0 != plane {
             return Err(PyValueError::new_err(format!("bind returned unit {ppn}, which is not in plane {plane}")));
         }
-        Ok(core::Bound { class, plane: PlaneId(plane), ppn: Ppn(ppn) })
+        Ok(mapping::Bound { class, plane: PlaneId(plane), ppn: Ppn(ppn) })
     }
 }
 
-impl From<&KeptBlock> for core::KeptBlock {
-    fn from(of: &KeptBlock) -> core::KeptBlock {
-        core::KeptBlock { block: BlockId(of.block), units: of.units, is_filled: of.is_filled, kind: of.kind }
+impl From<&KeptBlock> for mapping::KeptBlock {
+    fn from(of: &KeptBlock) -> mapping::KeptBlock {
+        mapping::KeptBlock { block: BlockId(of.block), units: of.units, is_filled: of.is_filled, kind: of.kind }
     }
 }
 
-impl From<SchemeReport> for core::SchemeReport {
-    fn from(of: SchemeReport) -> core::SchemeReport {
-        core::SchemeReport {
+impl From<SchemeReport> for mapping::SchemeReport {
+    fn from(of: SchemeReport) -> mapping::SchemeReport {
+        mapping::SchemeReport {
             unwritten: of.unwritten,
             listed_trims: of.listed_trims,
             dropped: of.dropped,
@@ -370,36 +366,36 @@ impl From<SchemeReport> for core::SchemeReport {
     }
 }
 
-impl From<core::FoundBlock> for FoundBlock {
-    fn from(of: core::FoundBlock) -> FoundBlock {
+impl From<mapping::FoundBlock> for FoundBlock {
+    fn from(of: mapping::FoundBlock) -> FoundBlock {
         FoundBlock { block: of.block.0, end: of.end }
     }
 }
 
-impl From<FoundMerge> for core::FoundMerge {
-    fn from(of: FoundMerge) -> core::FoundMerge {
-        core::FoundMerge {
+impl From<FoundMerge> for mapping::FoundMerge {
+    fn from(of: FoundMerge) -> mapping::FoundMerge {
+        mapping::FoundMerge {
             units: of.units.into_iter().map(|lpn| lpn.map(Lpn)).collect(),
             planes: of.planes.into_iter().map(PlaneId).collect(),
         }
     }
 }
 
-impl From<&copy::Copy> for Copy {
-    fn from(of: &copy::Copy) -> Copy {
+impl From<&mapping::UnitCopy> for Copy {
+    fn from(of: &mapping::UnitCopy) -> Copy {
         Copy { lpn: of.lpn, from_: of.from.0, to: of.to.get().map(|to| to.0) }
     }
 }
 
-impl From<Copy> for copy::Copy {
-    fn from(of: Copy) -> copy::Copy {
-        copy::Copy { lpn: of.lpn, from: Ppn(of.from_), to: of.to.map_or(Ppn::NONE, Ppn) }
+impl From<Copy> for mapping::UnitCopy {
+    fn from(of: Copy) -> mapping::UnitCopy {
+        mapping::UnitCopy { lpn: of.lpn, from: Ppn(of.from_), to: of.to.map_or(Ppn::NONE, Ppn) }
     }
 }
 
-impl From<space::InHand> for InHand {
-    fn from(of: space::InHand) -> InHand {
-        let space::InHand { units, read, waste, awaiting_erase, coming } = of;
+impl From<mapping::InHand> for InHand {
+    fn from(of: mapping::InHand) -> InHand {
+        let mapping::InHand { units, read, waste, awaiting_erase, coming } = of;
         InHand { units, read, waste, awaiting_erase, coming }
     }
 }
@@ -417,9 +413,9 @@ pub struct Block {
     failed: bool,
 }
 
-impl From<&space::Block> for Block {
-    fn from(of: &space::Block) -> Block {
-        let &space::Block { valid, dependents, erases, written, state, role, failed, .. } = of;
+impl From<&flash::Block> for Block {
+    fn from(of: &flash::Block) -> Block {
+        let &flash::Block { valid, dependents, erases, written, state, role, failed, .. } = of;
         Block { valid, dependents, erases, written, state: state.into(), role: role.into(), failed }
     }
 }
@@ -442,8 +438,8 @@ pub struct Shape {
     map_pages: u32,
 }
 
-impl From<&ftl::Shape> for Shape {
-    fn from(of: &ftl::Shape) -> Shape {
+impl From<&mapping::Shape> for Shape {
+    fn from(of: &mapping::Shape) -> Shape {
         Shape {
             planes: of.planes,
             soft: of.soft,

@@ -51,7 +51,7 @@ pub trait WearPolicy {
     /// Returns a closed block whose data are to fill `block`, which was erased, or `None`. The closed block is then
     /// erased, and is free instead of `block`.
     ///
-    /// Called for data blocks of devices whose policy migrates data ([`WearConfig::migrates`]), after
+    /// Called for data blocks of devices whose policy migrates data (`WearConfig::migrates`), after
     /// [`WearPolicy::note_erased`]. Not called while a migration of the plane has not ended, after the erase of a cold
     /// block, or if the plane is short of free blocks.
     fn erased(&mut self, _view: &RegionView, _block: BlockId) -> Option<BlockId> {
