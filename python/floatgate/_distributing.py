@@ -23,8 +23,11 @@ _Item = TypeVar("_Item")
 _Value = TypeVar("_Value")
 
 
-def available(n_jobs: int | None, count: int) -> int | None:
-    """Return the number of jobs for `count` items: 1, with a warning, if it is not set and joblib is not installed."""
+def available(n_jobs: int | None, count: int, *, calls: int = 1) -> int | None:
+    """Return the number of jobs for `count` items: 1, with a warning, if it is not set and joblib is not installed.
+
+    The warning is for the line of the user, who is `calls` calls away from the caller.
+    """
     if n_jobs is not None or count == 0:
         return n_jobs
     try:
@@ -35,7 +38,7 @@ def available(n_jobs: int | None, count: int) -> int | None:
                 "joblib is not installed, so one process does all runs; for parallel runs: "
                 "pip install 'floatgate[joblib]'",
                 FloatgateWarning,
-                stacklevel=3,
+                stacklevel=2 + calls,
             )
         return 1
     return None

@@ -7,19 +7,21 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from floatgate import _files, sweepfile
 from floatgate._distributing import available, engine, late_interrupts
-from floatgate._metrics import full_name
+from floatgate._metrics import declared, full_name
+from floatgate._words import in_python
 from floatgate.exceptions import OptionError, OutputError, SimulationError
 from floatgate.plotting import front as draw_front
 from floatgate.plotting import name_points, named_value, save
 from floatgate.ranges import Choices, Range, Ranges, dimensions, is_number
 from floatgate.seeds import Seeds, seeds_of
-from floatgate.sweeping import columns_of, sweep
+from floatgate.sweeping import columns_of, metrics, simulate
 
 if TYPE_CHECKING:
     import os
@@ -37,6 +39,9 @@ _DIRECTIONS = ("minimize", "maximize")
 
 #: Key under which a study stores the error of a failed trial.
 _ERROR = "error of trial {}"
+
+#: Columns of a sweep that are not in summaries, and not numbers of a result.
+_COLUMNS = ("seed", "error", "error_kind", "config_digest", "workload_digest")
 
 #: Name of the file of a search, in the directory of its runs.
 _JOURNAL = "optuna.journal"
@@ -156,7 +161,7 @@ def optimize(
     *,
     objectives: Mapping[str, str] | Sequence[str],
     trials: int,
-    workload: WorkloadLike | Sequence[WorkloadLike],
+    workload: WorkloadLike | Sequence[WorkloadLike] | Mapping[str, Any],
     device: Device | str | os.PathLike[str],
     seeds: Seeds = (1,),
     precondition: str | Workload = "fill",
@@ -178,10 +183,15 @@ def optimize(
         By path: a :class:`Range`, or values to choose from, as in :func:`sweep`.
     objectives
         ``"minimize"`` or ``"maximize"`` by column of :func:`sweep`. A list minimizes. With several seeds, the mean
-        counts. An objective may be a path of the space, if its values are numbers or a :class:`Range`.
+        counts. An objective may be a path of the space, if its values are numbers or a :class:`Range`. Metrics of a
+        stream start with ``streams.`` and its name: ``"streams.log.write.latency_us.p99"``. If `workload` is a
+        dictionary, metrics start with the name of a run: ``"loaded.streams.log.write.latency_us.p99"``.
     trials
         Total number of points, including points in the store.
-    workload, device, seeds, precondition, prewrite, attribution, scale, n_jobs, progress
+    workload
+        As in :func:`sweep`. Or a dictionary with a run of each point by name: a workload, several that run
+        concurrently, or a dictionary with ``"workload"`` and ``"precondition"``.
+    device, seeds, precondition, prewrite, attribution, scale, n_jobs, progress
         As in :func:`sweep`.
     sampler
         Sampler of Optuna: ``"tpe"``, ``"nsga2"`` or ``"random"``.
@@ -220,31 +230,146 @@ def optimize(
     4
     """
     choices = dimensions(space)
-    objectives = {full_name(name, choices): way for name, way in _objectives(objectives).items()}
-    for name, value in (("trials", trials), ("batch", batch)):
-        if value < 1:
-            raise OptionError(f"invalid {name} `{value}`: expected 1 or more")
+    cases = _cases(workload)
+    objectives = {_objective(name, choices, cases): way for name, way in _objectives(objectives).items()}
     if not space:
         raise OptionError("the space is empty: give at least one path")
-    _check_objectives(objectives, columns_of(space))
+    columns = columns_of(space)
     for name in objectives:
         if name in choices and not choices[name].has_numbers:
             raise OptionError(f"the objective {name} is in the space, where not all its values are numbers")
+        if name not in choices:
+            case, metric = _split(name, cases)
+            if _of_stream(metric) is None:
+                _check_objective(name, metric, columns, case=case)
     run = {
-        "workload": workload, "device": device, "seeds": seeds_of(seeds), "precondition": precondition,
-        "prewrite": prewrite, "attribution": attribution, "scale": scale, "store": store,
-        "n_jobs": available(n_jobs, trials),
+        "device": device, "seeds": seeds_of(seeds), "precondition": precondition, "prewrite": prewrite,
+        "attribution": attribution, "scale": scale, "store": store, "n_jobs": available(n_jobs, trials),
     }  # fmt: skip
-    said = {"space": {path: where.described() for path, where in choices.items()}, "objectives": objectives,
-            "sampler": sampler, "seed": seed, "batch": batch}  # fmt: skip
+    plan = Plan(choices, objectives, cases, run)
+    return search(plan, trials=trials, batch=batch, sampler=sampler, seed=seed, progress=progress)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Runs of each point of a search, and the objectives that are computed from them."""
+
+    choices: _Dimensions
+    objectives: Mapping[str, str]
+    """``"minimize"`` or ``"maximize"`` by name."""
+    cases: Mapping[str, dict[str, Any]]
+    """Workload and precondition of each run, by its name. A single run has an empty name."""
+    run: Mapping[str, Any]
+    """Options of :func:`sweeping.simulate` that all runs have."""
+    options_of: Callable[[dict[str, Any]], dict[str, Any]] = dict
+    """Returns the device parameters of a point."""
+    value_of: Callable[[str, Mapping[str, list[dict[str, Any]]]], float] | None = None
+    """Returns the value of an objective from the summaries of the seeds by case. Default: the mean of a metric."""
+
+    def points(self, chosen: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return the points of a sweep that do all runs of the points that Optuna has chosen."""
+        devices = [{path: self.choices[path].of_parameter(one) for path, one in point.items()} for point in chosen]
+        return [self.options_of(device) | case for device in devices for case in self.cases.values()]
+
+    def value(self, name: str, point: Mapping[str, Any], summaries: Mapping[str, list[dict[str, Any]]]) -> float | None:
+        """Return the value of an objective, or None if a run has no number for it."""
+        if self.value_of is not None:
+            return self.value_of(name, summaries)
+        if name in self.choices:
+            # The values of the space are the same for all seeds, and may be texts with units.
+            return self.choices[name].number(point[name])
+        case, metric = _split(name, self.cases)
+        found = [metric_of(summary, metric) for summary in summaries[case]]
+        numbers = [value for value in found if value is not None and is_number(value)]
+        return statistics.fmean(numbers) if len(numbers) == len(found) else None
+
+
+def search(
+    plan: Plan,
+    *,
+    trials: int,
+    batch: int,
+    sampler: str,
+    seed: int,
+    progress: bool | Callable[[int, int, float | None], object] | None,
+) -> Search:
+    """Search a space like :func:`optimize`."""
+    for name, value in (("trials", trials), ("batch", batch)):
+        if value < 1:
+            raise OptionError(f"invalid {name} `{value}`: expected 1 or more")
+    store = plan.run["store"]
+    said = {"space": {path: where.described() for path, where in plan.choices.items()},
+            "objectives": plan.objectives, "sampler": sampler, "seed": seed, "batch": batch}  # fmt: skip
     with _quiet_optuna():
         study = _study(store, said, sampler)
         try:
-            _search(study, choices, objectives, run=run, said=said, trials=trials, progress=progress)
+            _search(study, plan, said=said, trials=trials, progress=progress)
         except OSError as error:
             raise OutputError(f"cannot write the search: {error}") from error
     _check_success(study, store)
-    return Search(study, choices, objectives)
+    return Search(study, plan.choices, plan.objectives)
+
+
+def _cases(workload: WorkloadLike | Sequence[WorkloadLike] | Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the workload, and the precondition if it has one, of each run by its name."""
+    if not isinstance(workload, Mapping):
+        return {"": {"workload": workload}}
+    cases = {name: dict(case) if isinstance(case, Mapping) else {"workload": case} for name, case in workload.items()}
+    if not cases:
+        raise OptionError("no workload: give at least one")
+    for name, case in cases.items():
+        if "workload" not in case or not {"workload", "precondition"} >= set(case):
+            raise OptionError(f"the run {name} must have a workload, and may have a precondition; it has {list(case)}")
+        if not name or "." in name:
+            raise OptionError(f"invalid name of a run `{name}`: expected one or more characters without a period")
+    return cases
+
+
+def _split(name: str, cases: Mapping[str, object]) -> tuple[str, str]:
+    """Return the run and the metric of an objective."""
+    if "" in cases:
+        return "", name
+    case, _, metric = name.partition(".")
+    if case not in cases:
+        raise OptionError(
+            f"the objective {name} must start with the name of a run{_files.near(case, cases)}; expected "
+            f"{', '.join(f'{known}.' for known in cases)}"
+        )
+    return case, metric
+
+
+def _objective(name: str, choices: Collection[str], cases: Mapping[str, object]) -> str:
+    """Return the full name of an objective."""
+    if name in choices:
+        return name
+    case, metric = _split(name, cases)
+    stream = _of_stream(metric)
+    metric = full_name(metric, choices) if stream is None else f"streams.{stream[0]}.{stream[1]}"
+    return f"{case}.{metric}" if case else metric
+
+
+def _of_stream(name: str) -> tuple[str, str] | None:
+    """Return the stream and the metric of a name such as ``streams.log.write.iops``, or None for other names."""
+    if not name.startswith("streams."):
+        return None
+    words = name.split(".")[1:]
+    for length in range(1, len(words)):
+        metric = full_name(".".join(words[length:]))
+        if metric.startswith("requests.") and metric in declared():
+            return ".".join(words[:length]), metric
+    return None
+
+
+def metric_of(summary: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 (JSON)
+    """Return a metric of a summary, also of one of its streams, or None if it has no such value."""
+    stream = _of_stream(name)
+    if stream is not None:
+        found = [one for one in summary["streams"] if one["name"] == stream[0]]
+        if not found:
+            names = ", ".join(one["name"] for one in summary["streams"])
+            raise OptionError(f"the objective {name} is of a stream that no workload has; the streams are {names}")
+        summary, name = found[0], stream[1]
+    return dict(metrics(summary)).get(name.removeprefix("summary."))
 
 
 def _check_success(study: Any, store: str | os.PathLike[str] | None) -> None:  # noqa: ANN401 (Optuna's)
@@ -271,13 +396,13 @@ def _objectives(objectives: Mapping[str, str] | Sequence[str]) -> dict[str, str]
     return dict(objectives)
 
 
-def _check_objectives(
-    objectives: Iterable[str], columns: Sequence[str], store: str | os.PathLike[str] | None = None
+def _check_objective(
+    name: str, metric: str, columns: Iterable[str], *, case: str, store: str | os.PathLike[str] | None = None
 ) -> None:
     kept = "" if store is None else f"; the results are kept in {store}"
-    for name in objectives:
-        if not _files.has_column(name, columns):
-            raise OptionError(f"the objective {name} is not a column{_files.near(name, columns)}{kept}")
+    if not _files.has_column(metric, columns):
+        of_case = f" of the run {case}" if case else ""
+        raise OptionError(f"the objective {name} is not a column{of_case}{_files.near(metric, columns)}{kept}")
 
 
 @contextlib.contextmanager
@@ -360,10 +485,8 @@ def _sampler(name: str, seed: int) -> Any:  # noqa: ANN401 (Optuna's)
 
 def _search(
     study: Any,  # noqa: ANN401 (Optuna's)
-    choices: _Dimensions,
-    objectives: Mapping[str, str],
+    plan: Plan,
     *,
-    run: dict[str, Any],
     said: dict[str, Any],
     trials: int,
     progress: bool | Callable[[int, int, float | None], object] | None,
@@ -376,7 +499,7 @@ def _search(
     while done < trials:
         # Batches end at the same trials with and without an interruption, so that the same points are chosen.
         batch = min(said["batch"] - done % said["batch"], trials - done)
-        points = {trial.number: trial.params for trial in _unfinished(study, choices)}
+        points = {trial.number: trial.params for trial in _unfinished(study, plan.choices)}
         # An incompletely chosen point would not have the values that it has without an interruption.
         with late_interrupts():
             while len(points) < batch:
@@ -384,8 +507,8 @@ def _search(
                 seed = said["seed"] * 1_000_003 + len(study.get_trials(deepcopy=False))
                 study.sampler = _sampler(said["sampler"], seed)
                 trial = study.ask()
-                points[trial.number] = {path: where.suggest(trial, path) for path, where in choices.items()}
-        _run_batch(study, points, choices, objectives, run)
+                points[trial.number] = {path: where.suggest(trial, path) for path, where in plan.choices.items()}
+        _run_batch(study, points, plan)
         done += len(points)
         told(done, trials, (time.monotonic() - begun) / (done - before) * (trials - done))
 
@@ -403,38 +526,48 @@ def _unfinished(study: Any, choices: _Dimensions) -> list[Any]:  # noqa: ANN401 
     return whole
 
 
-def _run_batch(
-    study: Any,  # noqa: ANN401 (Optuna's)
-    points: Mapping[int, Mapping[str, Any]],
-    choices: _Dimensions,
-    objectives: Mapping[str, str],
-    run: dict[str, Any],
-) -> None:
+def _run_batch(study: Any, points: Mapping[int, Mapping[str, Any]], plan: Plan) -> None:  # noqa: ANN401 (Optuna's)
     """Run points with all seeds, and report the results to the study."""
     from optuna.trial import TrialState  # noqa: PLC0415 (an extra)
 
-    devices = [{path: choices[path].of_parameter(one) for path, one in point.items()} for point in points.values()]
-    table = sweep(devices, **run, progress=False)
-    rows = table.to_pylist()
-    succeeded = [row for row in rows if row["error"] is None]
-    if succeeded:
-        _check_objectives(objectives, table.column_names, run["store"])
-    for index, (number, point) in enumerate(points.items()):
-        of = rows[index * len(run["seeds"]) : (index + 1) * len(run["seeds"])]
-        # The values of the space are the same for all seeds, and may be texts with units.
-        values: dict[str, list[Any]] = {
-            name: [choices[name].number(point[name])] if name in choices else [row.get(name) for row in of]
-            for name in objectives
-        }
-        missing = [name for name, found in values.items() if not all(map(is_number, found))]
-        error = next((row["error"] for row in of if row["error"] is not None), None)
-        if error is None and missing:
-            error = f"no number for {', '.join(missing)}"
+    _, kept = simulate(plan.points(points.values()), **plan.run, progress=False)
+    rows = iter(kept)
+    runs = {number: {case: [next(rows) for _ in plan.run["seeds"]] for case in plan.cases} for number in points}
+    failed = {
+        number: next((row["error"] for of in by_case.values() for row in of if row["error"] is not None), None)
+        for number, by_case in runs.items()
+    }
+    summaries = {
+        number: {case: [json.loads(row["summary"]) for row in of] for case, of in by_case.items()}
+        for number, by_case in runs.items()
+        if failed[number] is None
+    }
+    _check_results(list(summaries.values()), plan)
+    for number, point in points.items():
+        error, values = failed[number], {}
         if error is None:
-            study.tell(number, [statistics.fmean(found) for found in values.values()])
+            values = {name: plan.value(name, point, summaries[number]) for name in plan.objectives}
+            missing = [name for name, value in values.items() if value is None]
+            error = f"no number for {', '.join(missing)}" if missing else None
+        if error is None:
+            study.tell(number, list(values.values()))
         else:
-            study.set_user_attr(_ERROR.format(number), error)
+            study.set_user_attr(_ERROR.format(number), in_python(error))
             study.tell(number, state=TrialState.FAIL)
+
+
+def _check_results(summaries: Sequence[Mapping[str, list[dict[str, Any]]]], plan: Plan) -> None:
+    """Raise an error if no run has an objective."""
+    if not summaries or plan.value_of is not None:
+        return
+    for name in plan.objectives:
+        if name in plan.choices:
+            continue
+        case, metric = _split(name, plan.cases)
+        if _of_stream(metric) is None and metric not in _COLUMNS:
+            columns = {path for of in summaries for summary in of[case] for path, _ in metrics(summary)}
+            metric = metric.removeprefix("summary.")
+            _check_objective(name, metric, sorted(columns), case=case, store=plan.run["store"])
 
 
 def _told(progress: bool | Callable[[int, int, float | None], object] | None) -> Callable[..., object]:
@@ -445,8 +578,8 @@ def _told(progress: bool | Callable[[int, int, float | None], object] | None) ->
     return lambda *_: None
 
 
-_KEYS = {**sweepfile.RUN_KEYS, "space": dict, "objectives": dict, "trials": int, "batch": int, "sampler": str,
-         "seed": int}  # fmt: skip
+_KEYS = {**sweepfile.RUN_KEYS, "workload": (str, list, dict), "space": dict, "objectives": dict, "trials": int,
+         "batch": int, "sampler": str, "seed": int}  # fmt: skip
 
 _HELP = """\
 FILE specifies the search:
@@ -464,6 +597,9 @@ FILE specifies the search:
   [objectives]                     # spare flash costs money
   capacity.spare = "minimize"
   write.iops = "maximize"
+
+Metrics of a stream start with `streams.` and its name. With several runs of each point, [workload.NAME] has the
+workload and the precondition of each, and objectives start with its NAME.
 
 After Ctrl-C, the same command continues. See docs/sweeps.md.
 """
@@ -490,9 +626,10 @@ def command(arguments: list[str]) -> int:
         _files.check_output(output, sweepfile.inputs_of(chosen.file, said))
     store = sweepfile.place_of("optimize", chosen, said)
     space = sweepfile.ranges_of(f"{chosen.file}, [space]", said["space"])
-    objectives = {full_name(name, space): way for name, way in _files.flat(said["objectives"]).items()}
+    cases = _cases(options["workload"])
+    objectives = {_objective(name, space, cases): way for name, way in _files.flat(said["objectives"]).items()}
     columns = said.get("columns", list(dict.fromkeys(["trial", *space, *objectives])))
-    columns = [full_name(str(name), space) for name in columns]
+    columns = [full_name(str(name), [*space, *objectives]) for name in columns]
     _files.check_columns(columns, ["trial", *space, *objectives, "front", "error"])
     try:
         with engine(chosen.scheduler):

@@ -20,7 +20,15 @@ from floatgate._distributing import available, each
 from floatgate._metrics import NO_METRICS, declared
 from floatgate._words import in_python
 from floatgate.device import Device
-from floatgate.exceptions import ConfigError, FloatgateError, FloatgateWarning, OptionError, Problem, WorkloadError
+from floatgate.exceptions import (
+    ConfigError,
+    FloatgateError,
+    FloatgateWarning,
+    OptionError,
+    Problem,
+    SimulationError,
+    WorkloadError,
+)
 from floatgate.ranges import Range, Ranges, dimensions
 from floatgate.running import run
 from floatgate.seeds import Seeds, seeds_of
@@ -291,12 +299,36 @@ def sweep(
     >>> table.num_rows
     8
     """
-    chosen = seeds_of(seeds)
+    tasks, rows = simulate(
+        _points(space), workload=workload, device=device, seeds=seeds_of(seeds), precondition=precondition,
+        prewrite=prewrite, attribution=attribution, scale=scale, store=store, n_jobs=n_jobs, progress=progress,
+    )  # fmt: skip
+    return _table(tasks, rows)
+
+
+def simulate(
+    points: Iterable[dict[str, Any]],
+    *,
+    workload: WorkloadLike | Sequence[WorkloadLike] | None = None,
+    device: Device | str | os.PathLike[str] | None = None,
+    seeds: Sequence[int] = (1,),
+    precondition: str | Workload = "fill",
+    prewrite: str = "none",
+    attribution: bool = True,
+    scale: str | None = None,
+    store: str | os.PathLike[str] | None = None,
+    n_jobs: int | None = None,
+    progress: bool | Callable[[int, int, float | None], object] | None = None,
+) -> tuple[list[_Task], list[dict[str, Any]]]:
+    """Run every point with every seed like :func:`sweep`, and return the runs with their summaries as JSON.
+
+    Each run has a dictionary with ``summary``, ``error`` and ``kind``, of which the first or the others are None.
+    """
     tasks = [
         _task(point, seed, workload=workload, device=device, precondition=precondition, prewrite=prewrite,
               attribution=attribution, scale=scale)
-        for point in _points(space)
-        for seed in chosen
+        for point in points
+        for seed in seeds
     ]  # fmt: skip
     _check_device(tasks)
     _check_workload_and_precondition(tasks)
@@ -316,7 +348,7 @@ def sweep(
         shelf.check()
     keys = list(waiting)
     to_run = [tasks[waiting[key][0]] for key in keys]
-    n_jobs = available(n_jobs, len(to_run))
+    n_jobs = available(n_jobs, len(to_run), calls=2)
     with states.shared(to_run, store, partial(_each, n_jobs=n_jobs)) as ready:
         for number, row in _each(ready, n_jobs):
             for index in waiting[keys[number]]:
@@ -324,7 +356,23 @@ def sweep(
             if shelf and row["kind"] not in ("InternalError", "OutputError"):
                 shelf.put(keys[number], row)
             told.step(len(waiting[keys[number]]), failed=row["error"] is not None)
-    return _table(tasks, [row for row in kept if row is not None])
+    return tasks, [row for row in kept if row is not None]
+
+
+def summaries_of(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the summaries of runs.
+
+    Raises
+    ------
+    SimulationError
+        A run has failed.
+    """
+    summaries = []
+    for row in rows:
+        if row["error"] is not None:
+            raise SimulationError(f"a run failed: {in_python(row['error'])}")
+        summaries.append(json.loads(row["summary"]))
+    return summaries
 
 
 def _key_or_failure(task: _Task) -> tuple[str, dict[str, Any] | None]:
@@ -411,13 +459,13 @@ def _each(tasks: list[_Task], n_jobs: int | None) -> Iterator[tuple[int, dict[st
     return each(methodcaller("row"), tasks, n_jobs)
 
 
-def _metrics(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+def metrics(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield every single value of a summary with its path."""
     for key, value in node.items():
         if not path and key in NO_METRICS:
             continue
         if isinstance(value, Mapping):
-            yield from _metrics(value, f"{path}{key}.")
+            yield from metrics(value, f"{path}{key}.")
         elif not isinstance(value, list):
             yield path + key, value
         elif f"{path}{key}" == "gc.log_blocks.writes":
@@ -441,10 +489,10 @@ def _table(tasks: list[_Task], kept: list[dict[str, Any]]) -> Table:
         row = {path: _shown(value) for path, value in task.point.items()}
         row |= {"seed": task.seed, "error": of["error"] and in_python(of["error"]), "error_kind": of["kind"]}
         if of["summary"] is not None:
-            metrics = json.loads(of["summary"])
-            row |= {"config_digest": metrics["config_digest"], "workload_digest": metrics["workload"]["digest"]}
+            summary = json.loads(of["summary"])
+            row |= {"config_digest": summary["config_digest"], "workload_digest": summary["workload"]["digest"]}
             # If a device parameter has the same path as a value of the summary, the parameter keeps the name.
-            row |= {f"summary.{path}" if path in row else path: value for path, value in _metrics(metrics)}
+            row |= {f"summary.{path}" if path in row else path: value for path, value in metrics(summary)}
         rows.append(row)
     names = dict.fromkeys(path for task in tasks for path in task.point) | dict.fromkeys(k for row in rows for k in row)
     return Table(pa.table({name: _column([row.get(name) for row in rows]) for name in names}))

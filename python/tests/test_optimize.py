@@ -370,3 +370,91 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert (status, output) == (1, "")
     assert errors.startswith("error: all 4 trials of the search failed; the trials are kept in failed")
     mpl.pyplot.close("all")
+
+
+#: A run without load, and one in which a log is written next to reads.
+CASES = {
+    "idle": "rw=randread norandommap=1 bs=4k number_ios=50",
+    "loaded": {
+        "workload": "name=reads rw=randread norandommap=1 number_ios=100 ; name=log.1 rw=write bs=4k number_ios=200",
+        "precondition": "steady",
+    },
+}
+
+
+def test_objectives_are_of_several_runs_and_of_their_streams():
+    objectives = {
+        "idle.read.latency_us.mean": "minimize",
+        "loaded.streams.log.1.write.latency_us.p99": "minimize",
+        "loaded.write_amplification": "minimize",
+        "capacity.spare": "minimize",
+    }
+    space = {"nand.read": ["25us", "50us"], "nand.program": ["200us", "400us"], "capacity.spare": [0.2, 0.3]}
+    found = search(space, workload=CASES, objectives=objectives, precondition="fill", trials=4, seeds=[1, 2]).table()
+    full = ["idle.requests.read.latency_us.mean", "loaded.streams.log.1.requests.write.latency_us.p99",
+            "loaded.write_amplification", "capacity.spare"]  # fmt: skip
+    assert found.column_names == list(dict.fromkeys(["trial", *space, *full, "front", "error"]))
+    for row in found.to_pylist():
+        device = fg.Device("tiny", {path: row[path] for path in space})
+        idle = fg.run(device, CASES["idle"], precondition="fill", seeds=[1, 2], warn=False)
+        loaded = fg.run(device, CASES["loaded"]["workload"], precondition="steady", seeds=[1, 2])
+        logs = [stream for run in loaded for stream in run.summary.streams if stream.name == "log.1"]
+        assert row[full[0]] == pytest.approx(sum(run.summary.requests.read.latency_us.mean for run in idle) / 2)
+        assert row[full[1]] == pytest.approx(sum(log.requests.write.latency_us.p99 for log in logs) / 2)
+        assert row[full[2]] == pytest.approx(sum(run.summary.write_amplification for run in loaded) / 2)
+
+
+def test_an_objective_of_a_stream_needs_no_several_runs():
+    both = CASES["loaded"]["workload"]
+    found = search(
+        {"nand.program": ["200us", "400us"]}, workload=both, objectives=["streams.reads.read.iops"], trials=2
+    )
+    assert found.objectives == {"streams.reads.requests.read.iops": "minimize"}
+    with pytest.raises(fg.OptionError, match="of a stream that no workload has; the streams are reads, log.1"):
+        search({"nand.program": ["200us"]}, workload=both, objectives=["streams.writes.read.iops"], trials=1)
+
+
+@pytest.mark.parametrize(
+    ("workload", "objective", "message"),
+    [
+        (CASES, "read.iops", r"must start with the name of a run; expected idle\., loaded\."),
+        (CASES, "lodaed.read.iops", r"must start with the name of a run \(nearest: loaded\)"),
+        (CASES, "idle.read.iosp", r"is not a column of the run idle \(nearest: requests.read.iops"),
+        ({"a.b": "rw=read"}, "a.b.read.iops", "invalid name of a run `a.b`"),
+        ({"a": {"precondition": "fill"}}, "a.read.iops", "the run a must have a workload"),
+        ({}, "read.iops", "no workload"),
+        ("rw=read", "streams.a.read.iosp", "the objective streams.a.read.iosp is not a column"),
+    ],
+)
+def test_mistakes_of_several_runs_are_refused_before_any_run(workload, objective, message, runs):
+    with pytest.raises(fg.OptionError, match=message):
+        search({"nand.program": ["200us"]}, workload=workload, objectives=[objective])
+    assert not runs
+
+
+def test_a_file_has_several_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "search.toml").write_text("""
+        device = "tiny"
+        trials = 2
+        batch = 2
+        [space]
+        nand.program = ["200us", "400us"]
+        [workload.idle]
+        workload = "rw=randread norandommap=1 number_ios=50"
+        [workload.loaded]
+        workload = "name=reads rw=randread norandommap=1 number_ios=50 ; name=log rw=write number_ios=50"
+        precondition = "steady"
+        [objectives]
+        idle.read.iops = "maximize"
+        loaded.streams.log.write.latency_us.p99 = "minimize"
+    """)
+    monkeypatch.setattr(sys, "argv", ["floatgate", "optimize", "search.toml", "--jobs", "1", "--quiet"])
+    assert main() == 0
+    header = capsys.readouterr().out.splitlines()[0].split()
+    assert header == [
+        "trial",
+        "nand.program",
+        "idle.requests.read.iops",
+        "loaded.streams.log.requests.write.latency_us.p99",
+    ]
