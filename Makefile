@@ -177,8 +177,8 @@ soak: columns test-cluster ## Test for hours: CASES cases, CUTS power cuts, OPER
 	FLOATGATE_SOAK_OPS=$(OPERATIONS) $(CARGO) test --release --workspace --locked --test model -- --nocapture
 	$(CARGO) test --release -p floatgate-workload --test workloads --locked -- --ignored --nocapture examples_of_fio
 	python3 -B scripts/database_kills.py $(FLOATGATE) --rounds $(DATABASE_KILLS)
-	FLOATGATE=$(FLOATGATE) FLOATGATE_FLEET_MB=800 \
-		scripts/test_python.sh $(PYTHON) python/tests/test_fleet.py
+	FLOATGATE=$(FLOATGATE) FLOATGATE_FLEET_MB=800 FLOATGATE_FITS=10 \
+		scripts/test_python.sh $(PYTHON) python/tests/test_fleet.py python/tests/test_fit.py
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 	scripts/minimum_rust.sh
 

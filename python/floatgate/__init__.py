@@ -37,9 +37,11 @@ from floatgate.exceptions import (
     TraceError,
     WorkloadError,
 )
+from floatgate.fitting import DeviceFit, FittedParameter, FittedPoint, fit
 from floatgate.fleets import fleet, fleet_summary
 from floatgate.importing import Import, import_config
 from floatgate.living import Lifetimes, lifetime
+from floatgate.measurements import Known, Measurements, Point
 from floatgate.optimizing import Search, optimize
 from floatgate.profile import Profile
 from floatgate.ranges import Range
@@ -60,16 +62,22 @@ __all__ = [
     "ConfigError",
     "Design",
     "Device",
+    "DeviceFit",
     "Explanation",
     "Fit",
+    "FittedParameter",
+    "FittedPoint",
     "FloatgateError",
     "FloatgateWarning",
     "Import",
     "InternalError",
     "JobFile",
+    "Known",
     "Lifetimes",
+    "Measurements",
     "OptionError",
     "OutputError",
+    "Point",
     "PolicyError",
     "PreconditionError",
     "Problem",
@@ -95,6 +103,7 @@ __all__ = [
     "compare",
     "design",
     "devices",
+    "fit",
     "fleet",
     "fleet_summary",
     "import_config",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 WORDS = {
     "sweep": "floatgate.sweepfile:command",
     "optimize": "floatgate.optimizing:command",
+    "fit": "floatgate.fitting:command",
     "fleet": "floatgate.fleets:command",
     "design": "floatgate.designing:command",
     "study": "floatgate.studies:command",

@@ -208,6 +208,18 @@ class Range:
         return True
 
 
+def number_of(value: float | str) -> float:
+    """Return a number, or a quantity with a unit as a number of seconds, bytes, bytes/s, transfers/s, Hz, or shares."""
+    if isinstance(value, int | float):
+        return float(value)
+    found = _QUANTITY.fullmatch(value)
+    if not found or found[2] not in _FAMILY_OF:
+        raise OptionError(f'{value!r} is not a number with a unit such as "20us"; units: {", ".join(_FAMILY_OF)}')
+    family = _FAMILY_OF[found[2]]
+    base = {"time": 10**12, "share": 10**4}.get(family, 1)
+    return float(Fraction(found[1]) * _FAMILIES[family][found[2]] / base)
+
+
 def _text(exact: Fraction, unit: str) -> str:
     """Return a quantity as a text, in its unit, or in the smallest one if it has too many digits."""
     family = _FAMILIES[_FAMILY_OF[unit]]

@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import os
 from collections import Counter
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -65,6 +66,26 @@ class Task(Protocol):
 
 _T = TypeVar("_T", bound=Any)
 
+#: Directory of the states that several sweeps share, or None.
+_KEPT: ContextVar[str | None] = ContextVar("states of several sweeps", default=None)
+
+
+@contextlib.contextmanager
+def kept(store: str | os.PathLike[str] | None) -> Iterator[None]:
+    """Keep all states of the sweeps within this context until its end, so that later sweeps start from them.
+
+    Parameters
+    ----------
+    store
+        The directory of the store, in which the directory of the states is created, or None.
+    """
+    with scratch(".states-", store) as directory:
+        token = _KEPT.set(directory)
+        try:
+            yield
+        finally:
+            _KEPT.reset(token)
+
 
 def _key(task: Task) -> str | None:
     """Return a key of the initial state of a run, 32 hexadecimal digits, or None if the state cannot be shared."""
@@ -117,7 +138,7 @@ def shared(
     """Create each state that several runs start from once, and yield the runs with the directory of these states.
 
     The directory is temporary, inside the store if there is one. Runs on machines that cannot access it create their
-    states themselves.
+    states themselves. Within :func:`kept`, states of single runs are created as well, and all states remain.
 
     Parameters
     ----------
@@ -131,13 +152,17 @@ def shared(
     keys = [_key(task) for task in tasks]
     count = Counter(key for key in keys if key is not None)
     makers: dict[str, tuple[_T, str]] = {
-        key: (task, key) for task, key in reversed(list(zip(tasks, keys, strict=True))) if key and count[key] > 1
+        key: (task, key)
+        for task, key in reversed(list(zip(tasks, keys, strict=True)))
+        if key and (count[key] > 1 or _KEPT.get() is not None)
     }
     if not makers:
         yield tasks
         return
-    with scratch(".states-", store) as directory:
-        for _ in each([_Maker(task, directory, key) for task, key in makers.values()]):
+    of_context = _KEPT.get()
+    with scratch(".states-", store) if of_context is None else contextlib.nullcontext(of_context) as directory:
+        missing = [_Maker(task, directory, key) for task, key in makers.values() if not _place(directory, key).exists()]
+        for _ in each(missing):
             pass
         yield [
             dataclasses.replace(task, states=directory) if key in makers else task

@@ -20,15 +20,7 @@ from floatgate._distributing import available, each
 from floatgate._metrics import NO_METRICS, declared
 from floatgate._words import in_python
 from floatgate.device import Device
-from floatgate.exceptions import (
-    ConfigError,
-    FloatgateError,
-    FloatgateWarning,
-    OptionError,
-    Problem,
-    SimulationError,
-    WorkloadError,
-)
+from floatgate.exceptions import ConfigError, FloatgateError, FloatgateWarning, OptionError, Problem, WorkloadError
 from floatgate.ranges import Range, Ranges, dimensions
 from floatgate.running import run
 from floatgate.seeds import Seeds, seeds_of
@@ -357,22 +349,6 @@ def simulate(
                 shelf.put(keys[number], row)
             told.step(len(waiting[keys[number]]), failed=row["error"] is not None)
     return tasks, [row for row in kept if row is not None]
-
-
-def summaries_of(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the summaries of runs.
-
-    Raises
-    ------
-    SimulationError
-        A run has failed.
-    """
-    summaries = []
-    for row in rows:
-        if row["error"] is not None:
-            raise SimulationError(f"a run failed: {in_python(row['error'])}")
-        summaries.append(json.loads(row["summary"]))
-    return summaries
 
 
 def _key_or_failure(task: _Task) -> tuple[str, dict[str, Any] | None]:

@@ -49,6 +49,13 @@ const EXAMPLES: &[(&[&str], [&str; 2])] = &[
     (&["sweep"], ["floatgate sweep sweep.toml", "floatgate sweep sweep.toml --jobs 4 --out table.csv"]),
     (&["optimize"], ["floatgate optimize search.toml", "floatgate optimize search.toml --trials 64 --plot front.svg"]),
     (
+        &["fit"],
+        [
+            "floatgate fit measurements.csv --base tlc-nvme --scale 1/64 --out drive.toml",
+            "floatgate fit probe /dev/nvme1n1 --out measured",
+        ],
+    ),
+    (
         &["fleet"],
         [
             "floatgate fleet tlc-nvme traces/*.csv",

@@ -95,6 +95,13 @@ enum Command {
     /// simulate. The result has the best trade-offs between the objectives. See docs/sweeps.md.
     #[command(after_long_help = python::HELP)]
     Optimize(python::Args),
+    /// Fit a device to measurements of a drive [Python package]
+    ///
+    /// Values that follow directly from the measurements are inferred, and a search finds the others. The device file
+    /// says of each value whether it is measured, fitted or assumed. `fit probe` writes jobs of fio that measure a
+    /// drive. See docs/fit.md.
+    #[command(after_long_help = python::HELP)]
+    Fit(python::Args),
     /// Simulate one device per volume of a trace: wear and lifetime [Python package]
     ///
     /// A trace, or a directory of traces, is divided into volumes, and each volume is replayed on a device of its own.
@@ -232,6 +239,7 @@ pub fn main_with(makers: Externals, arguments: impl IntoIterator<Item = OsString
         Command::Trace(args) => trace::run(&args),
         Command::Sweep(args) => python::run("sweep", &args, cli),
         Command::Optimize(args) => python::run("optimize", &args, cli),
+        Command::Fit(args) => python::run("fit", &args, cli),
         Command::Fleet(args) => python::run("fleet", &args, cli),
         Command::Design(args) => python::run("design", &args, cli),
         Command::Study(args) => python::run("study", &args, cli),

@@ -34,6 +34,7 @@ fn commands_are_forwarded_with_their_arguments() {
     for (word, arguments) in [
         ("sweep", ["--help", "x y"]),
         ("optimize", ["a b", "--h=1"]),
+        ("fit", ["probe", "/dev/x"]),
         ("fleet", ["-", ""]),
         ("design", ["-V", "--json"]),
     ] {
@@ -101,7 +102,7 @@ fn without_the_package_the_error_says_how_to_install_it() {
 fn help_lists_the_commands_of_the_package() {
     let output = call(&path(), Path::new("/"), &["--help"]);
     let help = String::from_utf8(output.stdout).unwrap();
-    for word in ["sweep", "optimize", "fleet", "design", "study"] {
+    for word in ["sweep", "optimize", "fit", "fleet", "design", "study"] {
         assert!(help.lines().any(|line| line.trim_start().starts_with(word)), "{word}: {help}");
     }
 }
