@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 #: Share of a bound above which a measurement says nothing about other parameters.
 _BOUND = 0.95
 
+#: Rate of a burst, relative to the fastest one, below which it does not fit into the buffer.
+_OVERFLOWS = 0.8
+
 #: Bytes of a write from which on the link and the memory work at the same time.
 _BURST = 16384
 
@@ -322,6 +325,10 @@ def _buffer(jobs: Sequence[_Job], drive: _Drive) -> None:
     ]
     if drain is None or len(bursts) < 2 or not drive.get("buffer.capacity"):
         return
-    held = max(size * (1 - drain / rate) for size, rate in bursts)
-    if held > 0:
-        drive.infer("buffer.capacity", held, f"bursts leave {held / 2**20:.3g} MiB in the buffer")
+    # In the smallest burst that does not fit, the flash has written least, and needed no erases.
+    fastest = max(rate for _, rate in bursts)
+    beyond = [(size, rate) for size, rate in sorted(bursts) if rate < _OVERFLOWS * fastest]
+    if beyond and drain < beyond[0][1]:
+        size, rate = beyond[0]
+        held = size * (1 - drain / rate)
+        drive.infer("buffer.capacity", held, f"a burst of {size / 2**20:g} MiB leaves {held / 2**20:.3g} MiB in it")
