@@ -306,10 +306,9 @@ def fit(
 
     Examples
     --------
-    >>> points = fg.probing.points_of(fg.probing.plan(random_write_iops=4000, effort=0.02, depths=(1, 4))[:2])
-    >>> device = fg.Device("tiny", {"nand.read": "31us"})
-    >>> table = fg.Measurements(tuple(fg.probing.measure(device, points.points, n_jobs=1)))
-    >>> found = fg.fit(table, base="tiny", parameters=["nand.read"], n_jobs=1)
+    >>> load = "rw=randread norandommap=1 bs=4k iodepth=1 number_ios=500"
+    >>> measured = fg.Measurements((fg.Point(load, "read", "mean", 51.48),))
+    >>> found = fg.fit(measured, base="tiny", parameters=["nand.read"], steps=0, n_jobs=1)
     >>> found.device.config["nand"]["read"]
     '31us'
     """

@@ -105,6 +105,7 @@ def test_everything_public_is_documented():
         "comparison",
         "designing",
         "device",
+        "fitting",
         "fleets",
         "optimizing",
         "policies",
