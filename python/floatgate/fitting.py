@@ -8,6 +8,7 @@ import json
 import math
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -20,7 +21,7 @@ from floatgate._distributing import available, engine
 from floatgate._values import overrides
 from floatgate._words import in_python
 from floatgate.device import Device
-from floatgate.exceptions import OptionError, OutputError, SimulationError
+from floatgate.exceptions import ConfigError, FloatgateWarning, OptionError, OutputError, SimulationError
 from floatgate.inferring import Inferred, infer, mean_of, value_at
 from floatgate.measurements import Known, Measurements, Point, logarithms, runs_of
 from floatgate.optimizing import Plan, search
@@ -68,7 +69,7 @@ _LARGEST_STEP = math.log(2)
 #: Steps with corrected influences, before these are simulated again.
 _CHEAP_STEPS = 6
 
-#: Dampings that each step tries, relative to the current one, and the limits of that.
+#: Dampings that each step tries, relative to the current one, and the limits of the current one.
 _DAMPINGS = (1.0, 10.0, 100.0)
 _LEAST_DAMPING, _MOST_DAMPING = 1e-3, 1e3
 
@@ -412,6 +413,15 @@ class _Problem:
         """Return the device parameters."""
         return {one.path: one.value(log) for one, log in zip(self.variables, logs, strict=True)}
 
+    def simulated_device(self, logs: _Vector) -> Device:
+        """Return the device to simulate, which may be scaled."""
+        device = self.device.with_options(self.options(logs)) if self.variables else self.device
+        if self.run["scale"] is None:
+            return device
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FloatgateWarning)  # those of each device
+            return device.scaled(self.run["scale"])
+
     @cached_property
     def fitted(self) -> tuple[Point, ...]:
         """Points that are not held out."""
@@ -424,20 +434,30 @@ class _Problem:
         import numpy as np  # noqa: PLC0415
 
         runs = runs_of(points)
-        tried = [self.options(vector) | one for vector in vectors for one in runs]
         run = self.run if seeds is None else self.run | {"seeds": seeds}
-        _, rows = simulate(tried, device=self.device, progress=False, attribution=False, **run)
-        number = len(runs) * len(run["seeds"])
+        tried: list[Device | ConfigError] = []
+        for vector in vectors:
+            try:
+                tried.append(self.simulated_device(vector))
+            except ConfigError as error:  # noqa: PERF203 (each device may fail by itself)
+                tried.append(error)
+        valid = [device for device in tried if isinstance(device, Device)]
+        if not valid:
+            raise SimulationError(f"no device that was tried can be simulated: {tried[0]}")
+        # A run loads its device several times. Without options and scale, that is only a copy.
+        _, every = simulate([{"device": device} | one for device in valid for one in runs],
+                            progress=False, attribution=False, **run | {"scale": None})  # fmt: skip
+        rows = iter(every)
         found: list[_Vector | None] = []
-        for place in range(0, len(rows), number):
-            of = rows[place : place + number]
-            failed = any(row["error"] is not None for row in of)
+        for device in tried:
+            of = [next(rows) for _ in range(len(runs) * len(run["seeds"]))] if isinstance(device, Device) else []
+            failed = not of or any(row["error"] is not None for row in of)
             found.append(
                 None if failed else np.mean(logarithms(points, [json.loads(row["summary"]) for row in of]), axis=1)
             )
         if all(one is None for one in found):
-            error = next(row["error"] for row in rows if row["error"] is not None)
-            raise SimulationError(f"no device that was tried can be simulated: {in_python(error)}")
+            first = next(row["error"] for row in every if row["error"] is not None)
+            raise SimulationError(f"no device that was tried can be simulated: {in_python(first)}")
         return found
 
     @cached_property
@@ -609,7 +629,8 @@ def _refined(problem: _Problem, steps: int, told: _files.Progress) -> _State:
             costs = [_cost(problem, *one, of, noise) for one, of in zip(tries, values, strict=True)]
             best = min(range(len(costs)), key=costs.__getitem__)
             now = _cost(problem, state.logs, state.parity, state.simulated, noise)
-            enough = now - costs[best] >= max(_GAIN, _RELATIVE_GAIN * now)
+            least = max(_GAIN, _RELATIVE_GAIN * now)
+            enough = now - costs[best] >= least
             found = values[best]
             if found is not None and costs[best] < now:
                 after = _State(*tries[best], found, noise)
@@ -620,7 +641,8 @@ def _refined(problem: _Problem, steps: int, told: _files.Progress) -> _State:
                 damping = max(_LEAST_DAMPING, damping * _DAMPINGS[best] / 3)
             else:
                 damping *= _DAMPINGS[-1]
-                if gained or damping > _MOST_DAMPING:
+                # A whole step that changes little shows that this is the minimum.
+                if gained or damping > _MOST_DAMPING or abs(now - costs[0]) < least:
                     break
         if not gained:
             break  # The influences are exact, and even small steps gain nothing.
@@ -700,7 +722,8 @@ def _step(problem: _Problem, state: _State, damping: float) -> tuple[_Vector, fl
     step = -np.linalg.solve(matrix + damping * np.diag(np.diag(matrix)), gradient)
     step = np.clip(step, -_LARGEST_STEP, _LARGEST_STEP)
     logs = [one.clipped(float(log)) for one, log in zip(problem.variables, state.logs + step[:-1], strict=True)]
-    return np.array(logs), state.parity + float(step[-1])
+    # Parity is never negative.
+    return np.array(logs), max(0.0, state.parity + float(step[-1]))
 
 
 def _deviations(problem: _Problem, state: _State) -> _Vector:

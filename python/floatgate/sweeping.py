@@ -144,7 +144,7 @@ class _Task:
         device = self.device
         if not isinstance(device, Device):
             device = Device(_placed(os.fspath(device), self.directory))
-        device = device.with_options(self.options)
+        device = device.with_options(self.options) if self.options else device
         if self.scale is None:
             return device
         with warnings.catch_warnings():
