@@ -9,6 +9,7 @@ mod background;
 mod block_mapping;
 mod bounds;
 mod buffer;
+mod bursts;
 mod bus_order;
 mod checkpoint;
 mod commands;

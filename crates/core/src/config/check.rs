@@ -553,6 +553,9 @@ impl Check<'_> {
             } else if gc.pace == GcPace::Proportional {
                 "with gc.pace = \"proportional\", the free space of each plane follows its own writes; set gc.pace to \
                  \"queued\", or this to \"plane\""
+            } else if let GcPace::Burst(_) = gc.pace {
+                "with gc.pace.burst, each plane collects its share of a burst; set gc.pace to \"queued\", or this to \
+                 \"plane\""
             } else if gc.pace == GcPace::Exclusive {
                 "with gc.pace = \"exclusive\", a victim holds the channel of its own plane; set gc.pace to \"queued\", or \
                  this to \"plane\""
@@ -568,6 +571,9 @@ impl Check<'_> {
         if device.gc.pace == GcPace::Exclusive && (device.merges_blocks() || device.map_blocks() > 0) {
             let what = "only garbage collection of page mapping holds the channel: choose mapping.scheme = \"page\"";
             self.refuse("gc.pace", "exclusive", what);
+        }
+        if let GcPace::Burst(_) = device.gc.pace {
+            self.burst();
         }
         let (soft, hard) = (device.soft_threshold(), device.hard_threshold());
         if device.gc.soft_threshold.of(device.geometry.blocks) == 0 {
@@ -626,6 +632,24 @@ impl Check<'_> {
             (Capacity::Spare(spare), Some(_)) => self.refuse("capacity.spare", spare, &what),
             (Capacity::Logical(size), Some(_)) => self.refuse("capacity.logical", size, &what),
             (_, None) => self.refuse("gc.soft_threshold", device.gc.soft_threshold, &what),
+        }
+    }
+
+    /// Checks what bursts of garbage collection require.
+    fn burst(&mut self) {
+        let device = self.device;
+        let mut refuse = |what: &str| self.refuse("gc.pace", "{ burst = .. }", what);
+        if device.merges_blocks() || device.map_blocks() > 0 {
+            refuse("only garbage collection of page mapping works in bursts: choose mapping.scheme = \"page\"");
+        }
+        if device.slc_cache.is_some() {
+            refuse("folding frees the SLC cache plane by plane; remove slc_cache, or set gc.pace to \"queued\"");
+        }
+        if device.faults.is_some() {
+            refuse("failed blocks need room between bursts; remove the table faults, or set gc.pace to \"queued\"");
+        }
+        if device.gc.background.is_some() {
+            refuse("a burst leaves victims half-collected, which gc.background would finish; remove one of them");
         }
     }
 

@@ -11,6 +11,8 @@ pub const MAX_UNITS_PER_BLOCK: u64 = u16::MAX as u64;
 pub const MAX_UNITS_PER_PROGRAM: u64 = 64;
 /// Maximum number of write slots: the ids that [`MAX_UNITS`] leaves.
 pub const MAX_SLOTS: u32 = 1 << 20;
+/// Maximum number of stripes or units of a burst of garbage collection, far above the free space of any plane.
+pub const MAX_BURST: u32 = 1 << 30;
 
 /// Name in the schema of the range of a quantity with a unit: the least and the greatest value, and possibly what to do
 /// instead of giving a value beyond them.

@@ -571,6 +571,20 @@ pub enum GcPace {
     /// Always. The moves of a victim hold its channel, until the victim is erased or its moves have to wait (SSDsim).
     /// The hard threshold has no effect. Requires page mapping and collection by plane.
     Exclusive,
+    /// In bursts of the whole device, during which no host program starts. A burst starts when the planes have less
+    /// free space on average than `proportional` keeps.
+    Burst(Burst),
+}
+
+/// Amount of data that a burst of garbage collection moves. It does not depend on the victims: a burst may collect
+/// several, or a part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Burst {
+    /// Number of stripes: programs of each plane.
+    Stripes(#[schemars(range(min = 1, max = limits::MAX_BURST))] u32),
+    /// Number of mapping units, rounded up to whole stripes.
+    Units(#[schemars(range(min = 1, max = limits::MAX_BURST))] u32),
 }
 
 impl GcPace {

@@ -69,7 +69,7 @@
 //! 3. A plane with more free blocks than its reserve takes host writes, as above.
 
 use super::units::BlockCount;
-use super::{DeviceConfig, Frontiers, GcPace, GcScope};
+use super::{Burst, DeviceConfig, Frontiers, GcPace, GcScope};
 use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::gc::trigger::TriggerConfig;
 
@@ -103,6 +103,20 @@ impl DeviceConfig {
         let soft = self.soft_threshold();
         let can_keep = self.units_to_hold() <= self.room(soft, self.map_blocks());
         if can_keep { soft } else { self.min_threshold() }
+    }
+
+    /// Returns the number of programs of each plane in a burst of garbage collection; `None` without bursts.
+    pub fn programs_of_burst(&self) -> Option<u32> {
+        match self.gc.pace {
+            GcPace::Burst(Burst::Stripes(stripes)) => Some(stripes),
+            GcPace::Burst(Burst::Units(units)) => Some(units.div_ceil(self.total_planes() * self.units_per_program())),
+            GcPace::Queued | GcPace::Proportional | GcPace::Exclusive => None,
+        }
+    }
+
+    /// Returns `true` if garbage collection keeps a level of free space that includes open blocks.
+    pub fn keeps_level(&self) -> bool {
+        matches!(self.gc.pace, GcPace::Proportional | GcPace::Burst(_))
     }
 
     /// Returns the number of planes whose blocks garbage collection considers together, if these are several.

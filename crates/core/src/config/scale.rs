@@ -147,6 +147,11 @@ pub const RULES: &[Rule] = &[
         options: &["gc.wear", "faults.wear_out"],
         why: "numbers of erases of a block remain: the same drive writes wear it out",
     },
+    Rule {
+        scaling: Scaling::Kept,
+        options: &["gc.pace.burst"],
+        why: "the amount and the parallel units determine how long a burst stops writes",
+    },
     Rule { scaling: Scaling::Kept, options: &["durability"], why: "the share of host writes that is recorded remains" },
     Rule { scaling: Scaling::Kept, options: &["faults.inject"], why: "a fault has a place, which must still exist" },
     Rule {
@@ -306,13 +311,13 @@ impl DeviceConfig {
         if let Some(whole) = self.mapping.scheme.needs(self).whole_blocks {
             return good - f64::from(whole.kept) / f64::from(whole.planes);
         }
-        // docs/model/gc.md: `proportional` counts the free space of open blocks. Otherwise they are half full on
-        // average. Under load, free blocks are between the hard threshold and the soft one, or the block that garbage
-        // collection frees at the hard threshold.
+        // docs/model/gc.md: `proportional` and `burst` count the free space of open blocks. Otherwise they are half
+        // full on average. Under load, free blocks are between the hard threshold and the soft one, or the block that
+        // garbage collection frees at the hard threshold.
         let (soft, hard) = (f64::from(self.soft_threshold()), f64::from(self.hard_threshold()));
         let open = f64::from(self.frontiers_per_plane()) / 2.0;
         let free = match self.gc.pace {
-            GcPace::Proportional => soft + 0.5,
+            GcPace::Proportional | GcPace::Burst(_) => soft + 0.5,
             GcPace::Queued => (hard + soft.max(hard + 1.0)) / 2.0 + open,
             GcPace::Exclusive => soft + 0.5 + open,
         };

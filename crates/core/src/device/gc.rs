@@ -211,7 +211,8 @@ impl Device {
         let pool = self.ftl.pool(self.transactions[id].lpn);
         self.dispatch.pool_write(&mut self.transactions, &mut self.tasks, pool, id);
         self.observe(move |observers, view| observers.pooled(view, id));
-        if !self.dispatch.pool_has_room(pool, self.ftl.ready()) {
+        // All planes have no room during a burst, which ends by itself.
+        if !self.dispatch.pool_has_room(pool, self.ftl.ready()) && !self.ftl.blocks.holds_host {
             let array = &self.array;
             let die_is_idle = |plane| array.state(array.lun_of(plane)) == LunState::Idle;
             self.jobs.collect_pool(&mut self.ftl, &mut self.tasks, pool, die_is_idle);

@@ -215,6 +215,7 @@ impl Device {
         if let Some(buffer) = self.buffer.as_deref_mut().filter(|buffer| !buffer.is_empty()) {
             buffer.clear();
         }
+        self.jobs.finish_victims(&mut self.ftl, self.now);
         &mut self.ftl
     }
 

@@ -17,7 +17,7 @@ use crate::host::stages::Crossed;
 use crate::metrics::attribution::Part as TimePart;
 use crate::nand::array::{Outcome, Owner};
 use crate::observe::cores::report_work;
-use crate::sim::id::{RequestId, TransactionId};
+use crate::sim::id::{PlaneId, RequestId, TransactionId};
 use crate::sim::time::Time;
 use crate::ssd::Ssd;
 use crate::work::Task;
@@ -196,6 +196,9 @@ impl Device {
                     self.ftl.refresh_ready(plane);
                     self.unpark(plane);
                     self.unpark_own();
+                }
+                if self.jobs.has_ended_burst() {
+                    (0..self.ftl.shape().planes).for_each(|plane| self.unpark(PlaneId(plane)));
                 }
                 self.tasks.push(Task::Step(plane));
             }

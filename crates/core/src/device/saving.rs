@@ -1,5 +1,6 @@
 //! Saved states: writes and loads an idle device; see docs/reference/state.md.
 
+use std::borrow::Cow;
 use std::io::{BufRead, BufReader, Read, Write};
 
 use serde::{Deserialize, Serialize};
@@ -7,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Device, Options};
 use crate::cache::Buffer;
 use crate::config::{DeviceConfig, from_toml};
+use crate::ftl::Ftl;
 use crate::metrics::summary::Precondition;
 use crate::state::{Kind, Reader, Section, StateError, Writer, sections};
 
@@ -91,8 +93,9 @@ const SECTIONS: [&str; 16] = [
 ];
 
 impl Device {
-    /// Returns an error if the device cannot be saved: only an idle device can.
-    fn at_rest(&self) -> Result<(), StateError> {
+    /// Returns the FTL as it is saved: victims that wait for the next burst are collected in it. Returns an error if
+    /// the device cannot be saved: only an idle device can.
+    fn at_rest(&self) -> Result<Cow<'_, Ftl>, StateError> {
         let busy = |what: String| Err(StateError::Busy(format!("cannot save the device: {what}")));
         if self.ftl.is_read_only() {
             return busy("it is read-only and holds data that flash has no room for".to_owned());
@@ -115,19 +118,26 @@ impl Device {
         if self.durability.as_ref().is_some_and(|durability| durability.has_waiting_trims()) {
             return busy("trims are not journaled; send a flush, then advance the device until it is idle".to_owned());
         }
-        self.ftl.in_progress().map_or(Ok(()), busy)
+        let mut ftl = Cow::Borrowed(&self.ftl);
+        if self.jobs.has_victims() {
+            self.jobs.clone().finish_victims(ftl.to_mut(), self.now);
+        }
+        match ftl.in_progress() {
+            Some(what) => Err(StateError::Busy(format!("cannot save the device: {what}"))),
+            None => Ok(ftl),
+        }
     }
 
     /// Creates a device in the state of this one, which must be idle, as if it was loaded from a saved state.
     pub fn in_same_state(&self, config: DeviceConfig, options: Options) -> Result<Device, StateError> {
-        self.at_rest()?;
+        let ftl = self.at_rest()?;
         let differences = self.config.shape().differences(&config.shape());
         if !differences.is_empty() {
             return Err(StateError::Differs(differences));
         }
         let options = Options { verify: self.options.verify, ..options };
         let mut device = Device::new(config, options).map_err(StateError::Policy)?;
-        device.ftl.copy_state(&self.ftl);
+        device.ftl.copy_state(&ftl);
         device.durability.clone_from(&self.durability);
         device.dispatch.copy_state(&self.dispatch);
         device.array.copy_state(&self.array);
@@ -139,7 +149,7 @@ impl Device {
     /// The clock and the results of measurements are not saved: a loaded device starts at time 0. Its buffer is empty.
     /// Clean data of the buffer are not saved, as in a power cycle.
     pub fn save(&self, precondition: &Precondition, mut out: impl Write) -> Result<(), StateError> {
-        self.at_rest()?;
+        let ftl = self.at_rest()?;
         let [media_digest, policy_digest] = self.config.shape().digests();
         let config = toml::to_string(&self.config.resolved()).map_err(|error| StateError::Policy(error.to_string()))?;
         let head = Head {
@@ -156,7 +166,7 @@ impl Device {
         let head = serde_json::to_string(&head).map_err(|error| StateError::Policy(error.to_string()))?;
         Kind::Device.write_head(&mut out, &head)?;
         let mut writer = Writer::new(&mut out)?;
-        self.ftl.save(&mut writer)?;
+        ftl.save(&mut writer)?;
         if let Some(durability) = &self.durability {
             durability.save(self.ftl.sequence, &mut writer)?;
         }

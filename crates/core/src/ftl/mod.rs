@@ -178,6 +178,10 @@ pub struct Shape {
     pub classes: u32,
     /// True if garbage collection keeps pace with the host (`gc.pace`).
     pub paces: bool,
+    /// True if garbage collection works in bursts of the whole device (`gc.pace`).
+    pub bursts: bool,
+    /// True if garbage collection keeps a level of free space that includes open blocks.
+    pub keeps_level: bool,
     /// True if garbage collection precedes the host and holds the channel (`gc.pace`).
     pub is_exclusive: bool,
     /// True if each write may go to any plane of the device (dynamic allocation).
@@ -219,6 +223,8 @@ impl Shape {
             trim_journal: device.durability.trim_journal,
             classes: device.temperature.classes(),
             paces: device.gc.pace == GcPace::Proportional,
+            bursts: device.programs_of_burst().is_some(),
+            keeps_level: device.keeps_level(),
             is_exclusive: device.gc.pace == GcPace::Exclusive,
             one_pool: matches!(&device.allocation, AllocationConfig::Dynamic(options) if options.pools(device) == 1),
         }
@@ -273,7 +279,7 @@ impl Ftl {
             copies: Vec::with_capacity(device.units_per_block() as usize),
         };
         ftl.keeps_data = ftl.target(Program::Write(Lpn(0))).place != Place::Frontier;
-        let is_paced = ftl.shape.paces || ftl.shape.is_exclusive;
+        let is_paced = ftl.shape.paces || ftl.shape.bursts || ftl.shape.is_exclusive;
         ftl.collects_simply = !ftl.keeps_data && ftl.pools.is_none() && !is_paced;
         ftl.mark_factory_bad(device);
         if ftl.active.is_some() {
@@ -399,11 +405,23 @@ impl Ftl {
         self.ready.set(position, self.blocks.takes_host_write(plane));
     }
 
-    /// Returns the free units of a plane, open blocks included, that `gc.pace = "proportional"` keeps: those of
-    /// `gc.soft_threshold` free blocks, and of half a block for those that are open.
+    /// Makes all host writes wait, or ends this.
+    pub fn hold_host(&mut self, is_held: bool) {
+        self.blocks.holds_host = is_held;
+        (0..self.shape.planes).for_each(|plane| self.refresh_ready(PlaneId(plane)));
+    }
+
+    /// Returns the free units of a plane, open blocks included, that `gc.pace = "proportional"` and bursts keep: those
+    /// of `gc.soft_threshold` free blocks, and of half a block for those that are open.
     #[inline]
     pub fn pace_level(&self) -> u32 {
         (2 * self.shape.soft + 1) * self.blocks.data_units() / 2
+    }
+
+    /// Returns the free units of the device below which a burst of garbage collection starts.
+    #[inline]
+    pub fn burst_level(&self) -> u64 {
+        u64::from(self.pace_level()) * u64::from(self.shape.planes)
     }
 
     /// Counts a host write of some sectors of a unit.
@@ -688,7 +706,7 @@ impl Ftl {
         let ppn = self.program_now(at, ProgramCause::Host, lpn.0);
         self.written_now(lpn, old, ppn, contents);
         self.close_if_full(ppn, at, Role::Data);
-        if self.shape.paces && self.blocks.room(at).is_multiple_of(self.shape.units_per_program) {
+        if self.shape.keeps_level && self.blocks.room(at).is_multiple_of(self.shape.units_per_program) {
             self.keep_pace(plane);
         } else if self.shape.single_frontier && self.blocks.offset_in_block(ppn) + 1 == self.shape.units_per_program {
             self.collect_until(plane, self.shape.soft + 1);
@@ -777,12 +795,12 @@ impl Ftl {
     ///
     /// If host writes and moved units have separate frontiers, garbage is collected before the block is opened. Moved
     /// units that share the host's block follow the host's first program in it, as in timed mode: the block is opened
-    /// first, and garbage is collected after that program. The same order applies if garbage collection keeps pace with
-    /// the host.
+    /// first, and garbage is collected after that program. The same order applies if garbage collection keeps a level
+    /// of free space that includes open blocks.
     #[cold]
     fn open_for_host(&mut self, plane: PlaneId) -> bool {
         let shape = &self.shape;
-        let collects_later = shape.single_frontier || shape.paces;
+        let collects_later = shape.single_frontier || shape.keeps_level;
         let free = if collects_later { self.blocks.reserve(plane, Role::Data) } else { shape.soft };
         self.collect_until(plane, free + 1);
         let finds_room = self.life.is_none() || self.blocks.takes_host_write(plane);
@@ -927,7 +945,7 @@ impl Ftl {
             }
             // Timed garbage collection stops above the soft threshold. It would start at once in a plane left at the
             // threshold.
-            if self.shape.paces {
+            if self.shape.keeps_level {
                 self.keep_pace(plane);
             } else {
                 self.collect_until(plane, self.shape.soft + 1);
@@ -937,6 +955,13 @@ impl Ftl {
                 self.pad(self.blocks.wear_frontier(plane), group);
             }
             self.refresh_ready(plane);
+        }
+        if self.shape.bursts {
+            self.keep_level();
+            for plane in (0..self.shape.planes).map(PlaneId) {
+                self.pad(self.blocks.gc_frontier(plane), group);
+                self.refresh_ready(plane);
+            }
         }
         if self.moves_anywhere() {
             // Later planes may have moved units to earlier ones.

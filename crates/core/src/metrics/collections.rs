@@ -60,6 +60,11 @@ impl Collections {
     /// Notes that the erase of a victim of a plane has ended.
     pub fn end(&mut self, plane: PlaneId, now: Time) {
         self.ended[(plane.0 / self.planes_per_package) as usize] += 1;
+        self.stop(now);
+    }
+
+    /// Notes that a victim is collected without time.
+    pub fn stop(&mut self, now: Time) {
         self.running = self.running.wrapping_sub(1);
         self.ends_less_starts = self.ends_less_starts.wrapping_add(now.0 as i64);
     }

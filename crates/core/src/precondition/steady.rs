@@ -7,7 +7,7 @@
 
 use super::{OnProgress, PROGRESS_EVERY, Reached, amplification, fill, report_progress};
 use crate::config::units::{BlockCount, Bytes};
-use crate::config::{Capacity, DeviceConfig, GcPace};
+use crate::config::{Capacity, DeviceConfig};
 use crate::external::Externals;
 use crate::ftl::Ftl;
 use crate::ftl::space::RESERVE;
@@ -89,7 +89,7 @@ pub(super) fn at_hard_threshold(
         1.0 - config.units_to_hold() as f64 / (f64::from(blocks) * f64::from(config.data_units_per_block()))
     };
     let soft = config.soft_threshold();
-    let is_paced = config.gc.pace == GcPace::Proportional; // The free space does not depend on the load.
+    let is_paced = config.keeps_level(); // The free space does not depend on the load.
     let is_narrow = soft <= hard + NARROW || spare(hard) < APART * spare(soft);
     if is_paced || is_narrow || !config.externals().is_empty() {
         return Ok(None);

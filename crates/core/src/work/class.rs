@@ -13,7 +13,7 @@ pub enum Class {
     /// A read, program or erase of garbage collection.
     Gc,
     /// An operation of garbage collection in a plane at or below `gc.hard_threshold`. With `gc.pace = "proportional"`:
-    /// in a plane that has to free space before the host uses more of it.
+    /// in a plane that has to free space before the host uses more of it. With `gc.pace.burst`: in a burst.
     UrgentGc,
     /// A program of a summary page, the last page of its block.
     Summary,

@@ -43,7 +43,9 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
         if bad != blocks.iter().filter(|b| b.failed).count() {
             return Err(format!("plane {plane}: {bad} bad blocks differ from the number of failed ones"));
         }
-        if free + open + closed + bad != per_plane || open > frontiers {
+        // A victim may wait for the next burst.
+        let paused = in_state(BlockState::Victim).min(usize::from(config.programs_of_burst().is_some()));
+        if free + open + closed + bad + paused != per_plane || open > frontiers {
             return Err(format!("plane {plane}: {free} blocks free, {open} open, {closed} closed of {per_plane}"));
         }
         let is_data = |b: &&Block| b.state == BlockState::Closed && b.role == Role::Data;
@@ -68,6 +70,7 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
                 ftl.blocks.free_blocks(PlaneId(plane), Role::Data) + u32::from(functional) <= least
             }
             GcPace::Proportional => is_behind(device, PlaneId(plane), functional),
+            GcPace::Burst(_) => !functional && !ftl.blocks.takes_host_write(PlaneId(plane)),
         };
         // Copies may have filled the plane since its last block was opened.
         let is_filled = functional && config.gc.destination == GcScope::Pool;
@@ -75,15 +78,23 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
             return Err(format!("plane {plane}: no garbage collection with {free} free blocks, threshold {least}"));
         }
     }
+    check_erases(device)?;
+    check_small_blocks(device)?;
+    check_programs(device)
+}
+
+/// Checks that every victim was erased, except for those that wait for the next burst.
+fn check_erases(device: &Device) -> Result<(), String> {
+    let ftl = device.ftl();
+    let paused = ftl.blocks.all().iter().filter(|block| block.state == BlockState::Victim).count() as u64;
     let erases: u64 = ftl.blocks.all().iter().map(|b| u64::from(b.erases)).sum();
     let counters = &ftl.counters;
     let reclaimed = counters.victims + counters.map.victims + counters.migrations + counters.slc.folded;
-    if erases != counters.blocks_erased || erases + counters.faults.erases_failed != reclaimed {
+    if erases != counters.blocks_erased || erases + counters.faults.erases_failed + paused != reclaimed {
         let counted = counters.blocks_erased;
         return Err(format!("{erases} erases, {counted} counted, {reclaimed} victims and cold blocks"));
     }
-    check_small_blocks(device)?;
-    check_programs(device)
+    Ok(())
 }
 
 /// Checks that no unit is valid beyond the pages that a block of translation pages or of the SLC cache has in its mode.

@@ -388,6 +388,22 @@ impl Case {
         case
     }
 
+    /// Draws a device that collects garbage in bursts; some with wear leveling or gangs.
+    pub fn bursts(seed: u64) -> Case {
+        let more: &[More] = match seed % 5 {
+            0 | 1 => &[wear],
+            2 => &[gang],
+            _ => &[],
+        };
+        let mut case = Case::draw(seed, seed.is_multiple_of(3), Scheme::Page, more);
+        let replaced = ["gc.pace=", "gc.background="];
+        case.overrides.retain(|text| !replaced.iter().any(|option| text.starts_with(option)));
+        let rng = &mut Rng::new(seed, "model/bursts");
+        let amount = pick(rng, &["stripes = 1", "stripes = 3", "stripes = 50", "units = 40"]);
+        case.overrides.push(format!("gc.pace={{ burst = {{ {amount} }} }}"));
+        case
+    }
+
     fn with_capacity(seed: u64, full: bool, scheme: Scheme) -> Case {
         Case::draw(seed, full, scheme, &[])
     }

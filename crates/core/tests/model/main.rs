@@ -226,6 +226,13 @@ fn collection_that_holds_channels_changes_no_answer() {
 }
 
 #[test]
+fn bursts_change_no_answer() {
+    for seed in seeds(cases(10)) {
+        assert_passes(&Case::bursts(seed));
+    }
+}
+
+#[test]
 fn folding_changes_no_answer() {
     for seed in seeds(cases(6)) {
         assert_passes(&Case::cached(seed));

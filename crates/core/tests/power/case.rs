@@ -211,6 +211,20 @@ impl Case {
         (0..100).map(limited).find(accepted).expect("most are accepted")
     }
 
+    /// Draws devices that collect garbage in bursts until one is accepted.
+    pub fn bursts(seed: u64) -> Case {
+        let rng = &mut Rng::new(seed, "power/bursts");
+        let bursting = |_| {
+            let mut case = Case::draw(seed, rng);
+            let replaced = ["gc.pace=", "gc.background=", "gc.scope=", "gc.destination=", "faults."];
+            case.overrides.retain(|text| !replaced.iter().any(|option| text.starts_with(option)));
+            case.overrides.push(format!("gc.pace={{ burst = {{ stripes = {} }} }}", [1, 4, 30][rng.below(3) as usize]));
+            case
+        };
+        let accepted = |case: &Case| from_toml(BASE, "test.toml", &case.overrides).is_ok();
+        (0..100).map(bursting).find(accepted).expect("most are accepted")
+    }
+
     fn draw(seed: u64, rng: &mut Rng) -> Case {
         let (page, unit, per_program) =
             [(4, 4, 1), (8, 4, 1), (16, 4, 1), (4, 4, 3), (4, 8, 1), (2, 2, 1)][rng.below(6) as usize];

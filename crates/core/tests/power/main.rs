@@ -130,6 +130,12 @@ fn logical_pages_in_a_buffer_outlive_power_cuts() {
     cut_for(wanted() / 5, Case::paged, None);
 }
 
+/// A burst leaves a victim half-collected in each plane. The power may also be cut while all host writes wait.
+#[test]
+fn bursts_outlive_power_cuts() {
+    cut_for(wanted() / 4, Case::bursts, None);
+}
+
 /// A recovery finds what was written to the SLC cache, and what was folded, wherever the power was cut.
 #[test]
 fn caches_outlive_power_cuts() {

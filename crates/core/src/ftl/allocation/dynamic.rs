@@ -1,7 +1,7 @@
 //! Dynamic allocation: any idle plane of a pool. The pool follows from the address, and the whole device may be one.
 
 use super::{AllocationPolicy, LevelOrder, Order, PlaneSet};
-use crate::config::{DeviceConfig, Frontiers, GcPace};
+use crate::config::{DeviceConfig, Frontiers};
 use crate::policy::Policy;
 use crate::sim::id::PlaneId;
 use crate::state::{Reader, StateError, Writer};
@@ -54,7 +54,7 @@ impl DynamicConfig {
         if device.gc.frontiers == Frontiers::Single {
             return refused("moved units open blocks for host writes; set gc.frontiers to \"separate\"");
         }
-        if device.gc.pace == GcPace::Proportional {
+        if device.keeps_level() {
             return refused(
                 "the free space that it keeps includes an open block of each plane; set gc.pace to \"queued\"",
             );

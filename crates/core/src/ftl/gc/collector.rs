@@ -3,6 +3,7 @@
 
 use std::ops::{Index, IndexMut, Range};
 
+use super::burst::Bursts;
 use super::idle::{Idle, IdleWork};
 use super::job::{Job, Step};
 use crate::config::DeviceConfig;
@@ -59,6 +60,12 @@ pub struct Collector {
     jobs: Table<PlaneId, Job>,
     counts: Collections,
     idle: Idle,
+    /// `None` without bursts of the whole device.
+    bursts: Option<Box<Bursts>>,
+    /// True if jobs may wait for more idle time, or for the next burst.
+    may_rest: bool,
+    /// True if a burst has ended, and the host writes that waited for it have not been queued again.
+    resumes_all: bool,
     /// Number of planes whose pages are programmed together.
     together: Divider,
 }
@@ -89,6 +96,10 @@ impl Collector {
             jobs: Table::new(device.total_planes(), Job::new(choices_take_time)),
             counts: Collections::new(device.total_planes(), device.planes_per_package()),
             idle: Idle::new(device),
+            bursts: Bursts::new(device),
+            may_rest: device.programs_of_burst().is_some()
+                || device.gc.background.as_ref().is_some_and(|background| background.preempt),
+            resumes_all: false,
             together: Divider::new(if is_alone { 1 } else { device.planes_per_group() }),
         }
     }
@@ -125,6 +136,9 @@ impl Collector {
         }
         if ftl.shape().is_exclusive {
             return !self.jobs[plane].is_background;
+        }
+        if let Some(bursts) = &self.bursts {
+            return bursts.is_under_way() || self.jobs[plane].has_turn || !ftl.blocks.has_host_room(plane);
         }
         match &ftl.pools {
             Some(_) => ftl.blocks.free_together(self.collected_by(ftl, plane)) <= ftl.hard(),
@@ -170,16 +184,91 @@ impl Collector {
     }
 
     /// Notes that a host program took space of a plane. Returns the planes in which garbage collection continues, which
-    /// are some with `gc.pace = "proportional"`.
+    /// are some with `gc.pace = "proportional"`, and all if a burst starts.
     #[inline]
-    pub fn note_taken(&mut self, ftl: &Ftl, plane: PlaneId) -> impl Iterator<Item = PlaneId> + use<> {
-        let planes = if ftl.shape().paces {
-            self.jobs[plane].reclaimed = 0;
-            self.planes_together(plane)
-        } else {
-            0..0
-        };
+    pub fn note_taken(&mut self, ftl: &mut Ftl, plane: PlaneId) -> impl Iterator<Item = PlaneId> + use<> {
+        let planes = if ftl.collects_simply() { 0..0 } else { self.note_taken_otherwise(ftl, plane) };
         planes.map(PlaneId)
+    }
+
+    #[inline(never)]
+    fn note_taken_otherwise(&mut self, ftl: &mut Ftl, plane: PlaneId) -> Range<u32> {
+        if ftl.shape().paces {
+            self.jobs[plane].reclaimed = 0;
+            return self.planes_together(plane);
+        }
+        let Some(bursts) = &mut self.bursts else { return 0..0 };
+        bursts.count(ftl, &self.jobs, plane);
+        let starts = bursts.is_due(ftl) && bursts.start(ftl, &self.jobs);
+        0..if starts { ftl.shape().planes } else { 0 }
+    }
+
+    // Bursts.
+
+    /// Returns `true` if a plane may take a step with bursts. If the plane has no room for the host, it joins a burst
+    /// that is under way, or starts one.
+    #[inline(never)]
+    fn is_due_with_bursts(&mut self, ftl: &mut Ftl, tasks: &mut Tasks, plane: PlaneId) -> bool {
+        let job = &self.jobs[plane];
+        let Some(bursts) = self.bursts.as_mut().filter(|_| !job.busy && !ftl.is_read_only()) else { return false };
+        if job.has_turn || !job.needs_turn(ftl) {
+            return true;
+        }
+        let lacks_room = !bursts.has_turn_for(plane) && job.lacks_room(ftl, plane);
+        if lacks_room && bursts.is_under_way() {
+            bursts.join(plane);
+        } else if lacks_room && bursts.start(ftl, &self.jobs) {
+            let others = (0..ftl.shape().planes).map(PlaneId).filter(|&other| other != plane);
+            others.for_each(|other| tasks.push(Task::Clean(other)));
+        }
+        bursts.has_turn_for(plane) || !self.jobs[plane].pauses() || ftl.has_other_work(plane)
+    }
+
+    /// Gives a turn to a job that needs one. Returns `true` if there is none, and the job waits for the next burst. A
+    /// job with other blocks to evacuate first finishes its victim.
+    fn waits_for_burst(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
+        let job = &mut self.jobs[plane];
+        let Some(bursts) = self.bursts.as_mut().filter(|_| !job.has_turn && job.needs_turn(ftl)) else {
+            return false;
+        };
+        job.has_turn = bursts.has_turn_for(plane);
+        if job.has_turn {
+            self.resumes_all |= bursts.take(ftl);
+            return false;
+        }
+        let waits = !ftl.has_other_work(plane);
+        if waits {
+            job.moving.unread(ftl);
+        }
+        waits
+    }
+
+    /// Ends the turn of a job with the step that takes the units to be programmed. A job that cannot take a step leaves
+    /// the burst.
+    #[inline(never)]
+    fn note_step(&mut self, ftl: &mut Ftl, plane: PlaneId, step: Step) {
+        let Some(bursts) = &mut self.bursts else { return };
+        bursts.count(ftl, &self.jobs, plane);
+        let job = &mut self.jobs[plane];
+        if matches!(step, Step::Write | Step::CopyBack { .. } | Step::Rest) {
+            job.has_turn = false;
+        }
+        self.resumes_all |= step == Step::Rest && bursts.leave(ftl, plane);
+    }
+
+    /// Returns `true` if a half-collected victim waits for the next burst.
+    pub fn has_victims(&self) -> bool {
+        self.bursts.is_some() && self.jobs.iter().any(|job| job.moving.block().is_some())
+    }
+
+    /// Collects the rest of the victims that wait for the next burst without time.
+    pub fn finish_victims(&mut self, ftl: &mut Ftl, now: Time) {
+        let Some(bursts) = &mut self.bursts else { return };
+        bursts.forget();
+        for victim in self.jobs.iter_mut().filter_map(|job| job.moving.end()) {
+            ftl.finish_victim(victim);
+            self.counts.stop(now);
+        }
     }
 
     // Pools of planes.
@@ -239,7 +328,10 @@ impl Collector {
         let of_pool = planes.filter(|&plane| ftl.allocation.pool_of(plane) == pool);
         // A LUN that becomes idle starts it with `gc.pace = "proportional"`.
         let waits = |plane| ftl.shape().paces && !die_is_idle(plane);
-        let rests = |plane| self.jobs[plane].is_idle() || self.jobs[plane].waits_for_idle_time(ftl, plane);
+        let rests = |plane| {
+            let job: &Job = &self.jobs[plane];
+            job.is_idle() || (self.bursts.is_some() && job.pauses()) || job.waits_for_idle_time(ftl, plane)
+        };
         if of_pool.clone().all(|plane| rests(plane) && !waits(plane)) {
             let first = of_pool.clone().next();
             of_pool.for_each(|plane| tasks.push(Task::Clean(plane)));
@@ -267,7 +359,7 @@ impl Collector {
         if ftl.pools.is_some() {
             self.prepare_pools(ftl, tasks, plane);
         }
-        self.wants_step(ftl, plane)
+        if ftl.shape().bursts { self.is_due_with_bursts(ftl, tasks, plane) } else { self.wants_step(ftl, plane) }
     }
 
     #[inline(never)]
@@ -291,10 +383,10 @@ impl Collector {
         !job.busy && (!job.is_idle() || is_due() || has_other())
     }
 
-    /// Returns `true` if the job of a plane waits for more idle time, and notes that.
+    /// Returns `true` if the job of a plane waits for more idle time or for the next burst, and notes that.
     #[inline]
     fn rests(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
-        ftl.shape().preempts && self.rests_now(ftl, plane)
+        self.may_rest && if ftl.shape().bursts { self.waits_for_burst(ftl, plane) } else { self.rests_now(ftl, plane) }
     }
 
     #[cold]
@@ -313,9 +405,13 @@ impl Collector {
         if ftl.is_read_only() {
             return None;
         }
+        let rests = self.rests(ftl, plane);
         let is_urgent = self.is_urgent(ftl, plane);
         let victims = ftl.counters.victims;
-        let step = if self.rests(ftl, plane) { Step::Rest } else { self.jobs[plane].next_step(ftl, plane) };
+        let step = if rests { Step::Rest } else { self.jobs[plane].next_step(ftl, plane) };
+        if ftl.shape().bursts {
+            self.note_step(ftl, plane, step);
+        }
         for _ in victims..ftl.counters.victims {
             self.counts.start(now);
         }
@@ -325,12 +421,12 @@ impl Collector {
         Some(Chosen { step, class: self.class_of_job(plane, is_urgent), has_victim })
     }
 
-    /// Postpones a chosen step, if it has made room for the host or if tasks have to run first (`waits`). Returns
-    /// `true` if it did. See [`Collector::postponed`].
+    /// Postpones a chosen step, if it has made room for the host or ended a burst, or if tasks have to run first
+    /// (`waits`). Returns `true` if it did. See [`Collector::postponed`].
     #[inline]
     pub fn postpones(&mut self, plane: PlaneId, chosen: Chosen, waits: bool) -> bool {
         let job = &mut self.jobs[plane];
-        let postpones = waits || job.made_room;
+        let postpones = waits || job.made_room || self.resumes_all;
         if postpones {
             job.coming = Some((chosen.step, chosen.class));
         }
@@ -340,6 +436,11 @@ impl Collector {
     /// Returns `true` if the choice of the last step has made room for the host, and forgets that.
     pub fn has_made_room(&mut self, plane: PlaneId) -> bool {
         std::mem::take(&mut self.jobs[plane].made_room)
+    }
+
+    /// Returns `true` if the choice of the last step has ended a burst, and forgets that.
+    pub fn has_ended_burst(&mut self) -> bool {
+        std::mem::take(&mut self.resumes_all)
     }
 
     /// Returns the step that was postponed.
@@ -578,9 +679,9 @@ impl Collector {
         self.idle.waits
     }
 
-    /// Returns the index of the first plane whose job is not idle.
+    /// Returns the index of the first plane whose job is not idle, and does not wait for the next burst.
     pub fn first_working(&self) -> Option<usize> {
-        self.jobs.iter().position(|job| !job.is_idle())
+        self.jobs.iter().position(|job| !(job.is_idle() || self.bursts.is_some() && job.pauses()))
     }
 
     /// Describes the free blocks of a plane and its garbage collection.

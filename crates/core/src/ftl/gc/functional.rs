@@ -20,12 +20,12 @@ impl Ftl {
         self.refresh_ready(plane);
     }
 
-    /// Collects garbage until the plane has the free space that `gc.pace = "proportional"` keeps, or no victim would
-    /// free space.
+    /// Collects garbage until the plane has the free space that `gc.pace = "proportional"` and bursts keep, or no
+    /// victim would free space.
     ///
-    /// Timed garbage collection moves a victim page by page, and the free space stays at that level. Here it rises by a
-    /// whole victim. So garbage collection starts below the level by about half of what a victim frees: the mean of the
-    /// invalid units of closed blocks.
+    /// Timed garbage collection moves a victim page by page, and the free space stays at that level, or rises above it
+    /// by what a burst frees. Here it rises by a whole victim. So garbage collection starts below the level by about
+    /// half of what a victim frees: the mean of the invalid units of closed blocks.
     pub(in crate::ftl) fn keep_pace(&mut self, plane: PlaneId) {
         let is_behind = |ftl: &Ftl| {
             let view = ftl.blocks.view(ftl.blocks.region(plane, Role::Data));
@@ -34,6 +34,19 @@ impl Ftl {
         };
         while is_behind(self) && self.collect(plane) {}
         self.refresh_ready(plane);
+    }
+
+    /// Collects garbage in the planes with the least free space, until the device has the free space that bursts keep.
+    /// Otherwise the first bursts would follow one another.
+    pub(in crate::ftl) fn keep_level(&mut self) {
+        let free = |ftl: &Ftl, plane: u32| Job::default().free_units(ftl, PlaneId(plane));
+        let planes = self.shape.planes;
+        while (0..planes).map(|plane| u64::from(free(self, plane))).sum::<u64>() < self.burst_level() {
+            let least = (0..planes).min_by_key(|&plane| free(self, plane)).map_or(PlaneId(0), PlaneId);
+            if !self.collect(least) {
+                return;
+            }
+        }
     }
 
     /// Moves the valid units of a victim and erases it. Returns `false` if the trigger does not start garbage
@@ -69,6 +82,27 @@ impl Ftl {
             self.refresh_ready(to);
         }
         true
+    }
+
+    /// Moves the remaining valid units of a victim and erases it. Its region has room for them, because it had room for
+    /// the whole victim.
+    pub fn finish_victim(&mut self, victim: BlockId) {
+        let plane = self.blocks.plane_of(victim);
+        self.evacuate_now(plane, victim);
+        let group = self.shape.units_per_program;
+        for class in 0..self.shape.classes as u8 {
+            self.pad(self.blocks.host_frontier(plane, class), group);
+        }
+        self.pad(self.blocks.gc_frontier(plane), group);
+        self.blocks.await_erase(victim);
+        self.erase_or_retire_now(victim);
+        if self.blocks.is_migrating(plane) {
+            self.migrate(plane);
+        }
+        if self.blocks.has_wear_frontier() {
+            self.pad(self.blocks.wear_frontier(plane), group);
+        }
+        self.refresh_ready(plane);
     }
 
     /// Moves the data of the cold block that wear leveling has named into a worn block.

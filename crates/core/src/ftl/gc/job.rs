@@ -65,6 +65,8 @@ pub struct Job {
     pub is_background: bool,
     /// True if the job has waited for more idle time since its last step.
     pub rests: bool,
+    /// True if the job has a turn in a burst (`gc.pace.burst`): it may gather units for a program.
+    pub has_turn: bool,
     /// True if choices take time. Each is requested once, and made when it is granted.
     asks: bool,
     /// True if a choice has been granted.
@@ -152,6 +154,32 @@ impl Job {
     /// Returns `true` if the job evacuates a block of the SLC cache, which frees no space of data.
     fn folds(&self, ftl: &Ftl) -> bool {
         ftl.blocks.has_cache() && self.moving.block().is_some_and(|block| ftl.blocks.block(block).role == Role::Cache)
+    }
+
+    /// Returns `true` if the next step of the job belongs to a burst: it has a victim with valid units that were not
+    /// programmed, or needs one. Other blocks are evacuated without turns.
+    pub fn needs_turn(&self, ftl: &Ftl) -> bool {
+        let copies = &self.moving.copies;
+        let is_of_victim = self.moving.block().map_or(copies.is_empty(), |block| {
+            let is_victim = ftl.blocks.block(block).moved_for == CopyCause::Gc && !ftl.blocks.block(block).failed;
+            match copies.first() {
+                Some(copy) => is_victim && ftl.blocks.block_of(copy.from) == block,
+                None => is_victim && self.moving.has_more(ftl),
+            }
+        });
+        let is_whole = copies.len() >= ftl.shape().units_per_program as usize || !self.moving.back.is_empty();
+        is_of_victim && !is_whole
+    }
+
+    /// Returns `true` if the plane has no room for host writes, and no erase will give it some.
+    pub fn lacks_room(&self, ftl: &Ftl, plane: PlaneId) -> bool {
+        !ftl.blocks.has_host_room(plane) && self.free_blocks(ftl, plane) <= ftl.blocks.reserve(plane, Role::Data)
+    }
+
+    /// Returns `true` if the job has no step in flight, no units that were read, and no blocks to erase.
+    pub fn pauses(&self) -> bool {
+        let is_empty = self.moving.copies.is_empty() && self.moving.back.is_empty();
+        !self.busy && is_empty && self.awaiting_erase + self.folded + self.leaving == 0
     }
 
     /// Returns the number of free blocks of a plane, with victims that await their erase and will get it.
@@ -306,7 +334,8 @@ impl Job {
         }
         let free_blocks = self.free_blocks(ftl, plane);
         let shape = *ftl.shape();
-        let is_background = free_blocks > shape.soft || !ftl.wants_gc(plane, free_blocks);
+        let is_above = if shape.bursts { !self.has_turn } else { free_blocks > shape.soft };
+        let is_background = is_above || !ftl.wants_gc(plane, free_blocks);
         if is_background && free_blocks >= shape.until {
             return false;
         }

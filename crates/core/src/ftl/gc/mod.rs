@@ -1,6 +1,7 @@
 //! Garbage collection (GC): reclaims the space of invalid units.
 
 mod assign;
+mod burst;
 pub mod collector;
 pub mod copies;
 mod functional;

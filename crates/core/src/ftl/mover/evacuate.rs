@@ -114,9 +114,25 @@ impl Evacuation {
         Some(PagesRead { first, units, pages, invalid })
     }
 
+    /// Forgets the units that have been read and are not programmed. They are in the block that is being read, and will
+    /// be read again.
+    pub fn unread(&mut self, ftl: &mut Ftl) {
+        let (Some(block), Some(first)) = (self.walk.block, self.copies.first()) else { return };
+        debug_assert!(self.copies.iter().all(|copy| ftl.blocks.block_of(copy.from) == block));
+        let (_, in_page) = ftl.shape().units_per_page.divide_with_rest(first.from.0);
+        self.walk.next = first.from.0 - in_page;
+        ftl.blocks.release_from(block, self.copies.len() as u32);
+        self.copies.clear();
+    }
+
     /// Has the page that was read last, with its `units` valid units, moved within its plane.
     pub fn move_back(&mut self, units: u32) {
         self.back.extend(self.copies.drain(self.copies.len() - units as usize..));
+    }
+
+    /// Returns `true` if the block that is being read has valid units that were not read.
+    pub fn has_more(&self, ftl: &Ftl) -> bool {
+        self.walk.next_valid(ftl).is_some()
     }
 
     /// Ends the evacuation of a block that has been read. Returns it.

@@ -42,11 +42,10 @@ impl Space {
         self.has_cache() && !self.waits(plane) && self.may_take(self.region(plane, Role::Data), Claim::WRITE)
     }
 
-    /// Returns `true` if a plane takes a write of the device itself, which does not wait for folding, because folding
-    /// may wait for it.
+    /// Returns `true` if a plane takes a write of the device itself, which does not wait for folding or for a burst,
+    /// because these may wait for it.
     pub fn takes_own_write(&self, plane: PlaneId) -> bool {
-        self.takes_host_write(plane)
-            || (self.has_cache() && self.may_take(self.region(plane, Role::Data), Claim::WRITE))
+        self.has_host_room(plane) || (self.has_cache() && self.may_take(self.region(plane, Role::Data), Claim::WRITE))
     }
 
     /// Returns the number of units of host writes that a plane takes.

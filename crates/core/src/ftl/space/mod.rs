@@ -103,6 +103,8 @@ pub struct Space {
     classes: u32,
     /// Blocks in [`BlockState::AwaitingErase`], with the reasons for their erases. There are only a few per plane.
     awaiting_erase: BTreeMap<u32, Purpose>,
+    /// True during a burst of garbage collection, in which no plane takes host writes.
+    pub holds_host: bool,
     /// Number of host writes, in units. It is the clock of victim policies.
     pub clock: u64,
     /// Number of erases after which a block that is closed is never collected again (`faults.wear_out = "exclude"`).
@@ -200,6 +202,7 @@ impl Space {
             gc_frontier: if data.is_shared { 0 } else { data.writes },
             classes: data.writes,
             layouts,
+            holds_host: false,
             clock: 0,
             pool_planes,
             lends_reserve: device.gc.destination == GcScope::Pool,
@@ -326,6 +329,12 @@ impl Space {
     /// Returns `true` if a plane takes a write of the host.
     #[inline]
     pub fn takes_host_write(&self, plane: PlaneId) -> bool {
+        !self.holds_host && self.has_host_room(plane)
+    }
+
+    /// Returns `true` if a plane has room for a write of the host, which may have to wait for the end of a burst.
+    #[inline]
+    pub fn has_host_room(&self, plane: PlaneId) -> bool {
         self.may_take(self.host_region(plane), Claim::WRITE) || self.takes_elsewhere(plane)
     }
 
