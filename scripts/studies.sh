@@ -34,6 +34,7 @@ study hu2013
 study agrawal2008 ${TRACES:+--traces "$TRACES"}
 study yoo2013 --traces examples
 study kvcache
+study ssdiq2025
 [ -n "${QUICK:-}" ] || "$python" -B scripts/gallery.py
 "$python" -m jupyter nbconvert --to notebook --execute --ExecutePreprocessor.record_timing=False \
     "${notebooks[@]}" docs/tutorial.ipynb docs/which-policy.ipynb

@@ -57,7 +57,7 @@ fn unloaded_latencies_are_the_sums_of_their_phases() {
         let mut device = build(config.clone(), Options::default());
         let unit = config.unit_bytes();
         let page = config.geometry.page_size.0;
-        let ends = 2 * config.host.link_latency.0;
+        let ends = 2 * config.host.link_latency.0 + config.host.software.0;
 
         // The first page of an empty device is the first of a block: type 0. A host write of one unit fills a page
         // alone, or several pages one after the other.
@@ -102,7 +102,8 @@ fn a_buffer_serves_reads_and_writes_without_flash() {
         let buffer = config.active_buffer().expect("a device with a buffer");
         let bytes = config.unit_bytes();
         let port = buffer.bandwidth.map_or(0, |b| (u128::from(bytes) * 1_000_000_000_000).div_ceil(b.0.into()) as u64);
-        let expected = 2 * config.host.link_latency.0 + link(&config, bytes) + buffer.latency.0 + port;
+        let ends = 2 * config.host.link_latency.0 + config.host.software.0;
+        let expected = ends + link(&config, bytes) + buffer.latency.0 + port;
         let at = device.now();
         for operation in [Operation::Write, Operation::Read] {
             let request = units(&device, operation, 0, 1);

@@ -1,4 +1,4 @@
-"""Reproductions of five papers, and a study of our own: ``floatgate study``, and one module per study.
+"""Reproductions of five papers, and two studies of our own: ``floatgate study``, and one module per study.
 
 ::
 
@@ -12,7 +12,7 @@
     studies.run("park2015", out="pages")    # the whole study, as a page
 """
 
-from floatgate.studies import agrawal2008, hu2011, hu2013, kvcache, park2015, workloads, yoo2013
+from floatgate.studies import agrawal2008, hu2011, hu2013, kvcache, park2015, ssdiq2025, workloads, yoo2013
 from floatgate.studies.commandline import command, run
 from floatgate.studies.study import Claim, Exhibit, Finding, Setting, Study
 
@@ -29,6 +29,7 @@ __all__ = [
     "kvcache",
     "park2015",
     "run",
+    "ssdiq2025",
     "workloads",
     "yoo2013",
 ]

@@ -29,9 +29,12 @@ builtins! {
     "bench-1t",
     "bench-32g",
     "hu2011",
+    "micron-7450-max",
     "mqsim-default",
     "park2015",
     "qlc-nvme",
+    "samsung-pm9a3",
+    "sk-hynix-pe8110",
     "tiny",
     "tlc-nvme",
     "vssim-a",
@@ -39,6 +42,7 @@ builtins! {
     "vssim-c",
     "vssim-d",
     "vssim-e",
+    "wd-dc",
     "x25m",
 }
 

@@ -93,7 +93,7 @@ const SECTIONS: [&str; 16] = [
 ];
 
 impl Device {
-    /// Returns the FTL as it is saved: victims that wait for the next burst are collected in it. Returns an error if
+    /// Returns the FTL to be saved: victims that wait for the next burst are collected in it. Returns an error if
     /// the device cannot be saved: only an idle device can.
     fn at_rest(&self) -> Result<Cow<'_, Ftl>, StateError> {
         let busy = |what: String| Err(StateError::Busy(format!("cannot save the device: {what}")));

@@ -176,7 +176,7 @@ fn declares(code: &[Token], name: &str) -> bool {
     code.windows(2).any(|pair| pair[1].text == name && DECLARATIONS.contains(&pair[0].text.as_str()))
 }
 
-/// Returns how often a name is in code, without those of a module of that name.
+/// Returns how often a name is in code, without declarations of a module of the name.
 fn count(code: &[Token], name: &str) -> usize {
     let is_module = |at: usize| text(code, at + 1) == "::" || text(code, at.wrapping_sub(1)) == "mod";
     (0..code.len()).filter(|at| text(code, *at) == name && !is_module(*at)).count()

@@ -62,7 +62,7 @@ impl Bursts {
         self.sum = self.sum + u64::from(free) - u64::from(before);
     }
 
-    /// Returns `true` if no burst is under way and the free space of the device is below its level.
+    /// Returns `true` if no burst is in progress and the free space of the device is below its level.
     pub(super) fn is_due(&self, ftl: &Ftl) -> bool {
         self.left == 0 && self.sum < ftl.burst_level()
     }

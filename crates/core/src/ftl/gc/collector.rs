@@ -206,7 +206,7 @@ impl Collector {
     // Bursts.
 
     /// Returns `true` if a plane may take a step with bursts. If the plane has no room for the host, it joins a burst
-    /// that is under way, or starts one.
+    /// in progress, or starts one.
     #[inline(never)]
     fn is_due_with_bursts(&mut self, ftl: &mut Ftl, tasks: &mut Tasks, plane: PlaneId) -> bool {
         let job = &self.jobs[plane];

@@ -24,8 +24,8 @@ impl Ftl {
     /// victim would free space.
     ///
     /// Timed garbage collection moves a victim page by page, and the free space stays at that level, or rises above it
-    /// by what a burst frees. Here it rises by a whole victim. So garbage collection starts below the level by about
-    /// half of what a victim frees: the mean of the invalid units of closed blocks.
+    /// by the space that a burst frees. Here it rises by a whole victim. So garbage collection starts below the level
+    /// by about half of the invalid units of a victim, as a mean over closed blocks.
     pub(in crate::ftl) fn keep_pace(&mut self, plane: PlaneId) {
         let is_behind = |ftl: &Ftl| {
             let view = ftl.blocks.view(ftl.blocks.region(plane, Role::Data));
