@@ -37,8 +37,9 @@ STUDY = Study(
     "Drives under load",
     "G. Haas et al., SSD-iq, PVLDB 2025: raw logs of the repository gabriel-haas/ssdiq-pub, commit 8a0a3f4",
     [
-        "Not a reproduction of a paper's figures: four drives of data centers, as the authors measured them, beside "
-        f"built-in devices that were fitted to a part of the rows. Devices have {SCALE} of the blocks (`--scale`).",
+        "Not a reproduction of a paper's figures: four drives of data centers, as the authors measured them, compared "
+        "with built-in devices that were fitted to a part of the rows. Devices have "
+        f"{SCALE} of the blocks (`--scale`).",
         "Each row asks for a rate of requests of 4 KiB at random addresses. Six threads offer writes, and one in a "
         f"hundred reads, with up to {DEPTH} requests each in flight. A latency thread adds {PROBES:,} reads and "
         f"{PROBES:,} writes a second, and its latencies are reported. Below saturation, arrivals are a Poisson "
@@ -235,7 +236,7 @@ def errors(setting: Setting) -> Exhibit:
     caption = (
         "By which factor simulated and measured values differ, less 1, as the geometric mean over the rows that were "
         "not used for the fit. The devices lack two mechanisms: bursts of garbage collection, which cause the tails of "
-        "the Micron 7450 MAX from 20,000 to 110,000 requests/s, and several queues of the host, of which the saturated "
-        "Samsung PM9A3 seems to serve that of the latency thread before the others."
+        "the Micron 7450 MAX from 20,000 to 110,000 requests/s, and several queues of the host: the saturated "
+        "Samsung PM9A3 seems to serve the latency thread before the others."
     )
     return Exhibit(pa.Table.from_pylist(shown), draw, [], caption)
