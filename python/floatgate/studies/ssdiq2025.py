@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from floatgate.running import run
@@ -101,7 +102,7 @@ def _measure(setting: Setting, drive: Drive) -> dict[int, dict[str, Any]]:
     # The saturated rows differ only in the rate that they are asked for.
     return {
         load.asked: _stored(
-            setting, device, "saturated" if load.is_saturated else str(load.asked), lambda load=load: simulate(load)
+            setting, device, "saturated" if load.is_saturated else str(load.asked), partial(simulate, load)
         )
         for load in loads
     }  # fmt: skip
@@ -182,7 +183,7 @@ def footprint(setting: Setting) -> Exhibit:
     used = list(FOOTPRINTS)[:: 5 if setting.quick else 1]
     for gib in used:
         share = min(1.0, gib / VISIBLE)
-        ours = _stored(setting, device, f"footprint-{gib}", lambda share=share: simulate(share))
+        ours = _stored(setting, device, f"footprint-{gib}", partial(simulate, share))
         amplification, rate = FOOTPRINTS[gib]
         rows.append({
             "GiB in use": f"{gib}{'*' if gib in FITTED_FOOTPRINTS else ''}",
