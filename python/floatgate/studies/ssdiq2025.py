@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import statistics
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from floatgate.running import run
 from floatgate.simulator import Simulator
+from floatgate.store import Store
 from floatgate.studies import drawing
 from floatgate.studies.ssdiq import DRIVES, FITTED_FOOTPRINTS, FOOTPRINTS, PARITY, STATISTICS, VISIBLE, Drive, Load
 from floatgate.studies.study import Exhibit, Study
@@ -66,12 +68,15 @@ def _jobs(load: Load, warm_up: float, measured: float) -> str:
     )
 
 
-def _stored(setting: Setting, device: Device, key: str, find: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Return what `find` returns, from a file if it was found before."""
-    file = setting.directory_of("ssdiq") / f"{device.digest}-{key}{'-quick' if setting.quick else ''}.json"
-    if not file.exists():
-        file.write_text(json.dumps(find()))
-    found: dict[str, Any] = json.loads(file.read_text())
+def _stored(setting: Setting, device: Device, run_of: str, find: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return what `find` returns, from the store if the run was made before. `run_of` has its state and its jobs."""
+    store = Store(setting.directory_of("ssdiq"))
+    key = hashlib.sha256(f"{device.digest} {run_of}".encode()).hexdigest()[:32]
+    row = store.get(key)
+    if row is None:
+        row = {"summary": json.dumps(find()), "error": None, "kind": None}
+        store.put(key, row)
+    found: dict[str, Any] = json.loads(row["summary"])
     return found
 
 
@@ -85,27 +90,22 @@ def _measure(setting: Setting, drive: Drive) -> dict[int, dict[str, Any]]:
     times = (QUICK_WARM_UP, QUICK_MEASURED) if setting.quick else (WARM_UP, MEASURED)
     prepared: list[Simulator] = []
 
-    def simulate(load: Load) -> dict[str, Any]:
+    def simulate(jobs: str) -> dict[str, Any]:
         if not prepared:
             prepared.append(Simulator(device, precondition=STATE, attribution=False))
-        result = run(prepared[0], _jobs(load, *times), series=False, attribution=False, warn=False)
-        summary = result.summary
+        summary = run(prepared[0], jobs, series=False, attribution=False, warn=False).summary
         latency = next(stream for stream in summary["streams"] if stream["name"] == "latency")["requests"]
         return {
             "rate": summary["requests"]["write"]["iops"],
             "read": _latency(latency["read"]["latency_us"]),
             "write": _latency(latency["write"]["latency_us"]),
-            "write_amplification": summary["write_amplification"],
         }
 
-    loads = drive.loads[::4] if setting.quick else drive.loads
-    # The saturated rows differ only in the rate that they are asked for.
+    # Saturated rows have the same jobs, whatever rate they are asked for.
+    loads = {load.asked: _jobs(load, *times) for load in (drive.loads[::4] if setting.quick else drive.loads)}
     return {
-        load.asked: _stored(
-            setting, device, "saturated" if load.is_saturated else str(load.asked), partial(simulate, load)
-        )
-        for load in loads
-    }  # fmt: skip
+        asked: _stored(setting, device, f"{STATE} {jobs}", partial(simulate, jobs)) for asked, jobs in loads.items()
+    }
 
 
 def _latency(found: Mapping[str, float]) -> list[float]:
@@ -168,22 +168,21 @@ def footprint(setting: Setting) -> Exhibit:
 
     device = _device(setting, DRIVES[0].device)
 
-    def simulate(share: float) -> dict[str, Any]:
-        part = f"size={100 * share:.1f}%"
-        state = f"rw=write bs=512k {part} ; stonewall rw=randwrite norandommap=1 bs=4k {part} io_size=400%"
-        count = 200_000 if setting.quick else 2_000_000
-        job = f"rw=randwrite norandommap=1 bs=4k {part} io_size=100t iodepth=512 number_ios={count}"
+    def simulate(state: str, job: str) -> dict[str, Any]:
         summary = run(device, job, precondition=state, series=False, attribution=False, warn=False).summary
         return {
             "write_amplification": summary["write_amplification"],
             "mib": summary["requests"]["write"]["iops"] / 256,
         }
 
+    count = 200_000 if setting.quick else 2_000_000
     rows = []
     used = list(FOOTPRINTS)[:: 5 if setting.quick else 1]
     for gib in used:
-        share = min(1.0, gib / VISIBLE)
-        ours = _stored(setting, device, f"footprint-{gib}", partial(simulate, share))
+        part = f"size={100 * min(1.0, gib / VISIBLE):.1f}%"
+        state = f"rw=write bs=512k {part} ; stonewall rw=randwrite norandommap=1 bs=4k {part} io_size=400%"
+        job = f"rw=randwrite norandommap=1 bs=4k {part} io_size=100t iodepth=512 number_ios={count}"
+        ours = _stored(setting, device, f"{state} {job}", partial(simulate, state, job))
         amplification, rate = FOOTPRINTS[gib]
         rows.append({
             "GiB in use": f"{gib}{'*' if gib in FITTED_FOOTPRINTS else ''}",
