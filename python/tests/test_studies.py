@@ -500,6 +500,27 @@ def test_writes_to_a_small_range_leave_blocks_with_few_valid_pages(written_repor
     assert f"size={agrawal2008.RANGE // 2 // 8192 * 8192} io_size=100000%" in words, "all events, in a scaled range"
 
 
+def test_the_page_says_whether_gangs_collect_garbage(root, tmp_path):
+    def counts_and_caption(**device):
+        setting = studies.Setting(quick=True, jobs=1, directory=tmp_path, device=device)
+        shown = agrawal2008.table_4(setting)
+        return shown.data.column("collected blocks").to_pylist(), shown.caption
+
+    counts, caption = counts_and_caption()
+    none = "no run collects a block"
+    assert counts == [0] * 10
+    assert none in caption
+    # A full SSD has just as many free blocks.
+    counts, caption = counts_and_caption(**{"gc.soft_threshold": 3})
+    assert all(counts)
+    assert none not in caption
+    assert f"10 of 10 runs collect garbage, at most {max(counts)} blocks." in caption
+    pages = root / "docs" / "studies"
+    rows = list(csv.DictReader((pages / "agrawal2008" / "table-4.csv").read_text().splitlines()))
+    assert [row["collected blocks"] for row in rows] == ["0"] * 10
+    assert none in (pages / "agrawal2008.md").read_text()
+
+
 def test_queues_are_those_of_the_packages(tmp_path):
     setting = studies.Setting(quick=True, jobs=1, directory=tmp_path)
     calm, busy = (agrawal.queues(setting, name) for name in ("TPC-C", "IOzone"))
