@@ -15,7 +15,7 @@ from floatgate.studies.study import FOOTPRINTS, ONCE, Claim, Exhibit, Study, bet
 from floatgate.studies.yoo import COPIES, INSTALLATIONS, TABLE_4, Reading
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pyarrow as pa
     from matplotlib.figure import Figure
@@ -46,6 +46,12 @@ TABLE_5 = {
 _QUANTILES = {"min": 0.0, "25%": 0.25, "median": 0.5, "75%": 0.75, "max": 1.0}
 #: Requests of 128 KiB in a record of 512 KiB.
 _RECORD = 4
+#: Time of a program of the drive that was 1.5 years old, in us (Section IV-B).
+_OLD = 1100
+#: Firmware whose time varies, for Table V: times of programs and interrupts in us, and jitter. The paper has no values.
+JITTER = tuple(itertools.product((700, 900, _OLD), (100, 200, 300, 600), (0.8, 1.0)))
+_JITTERED = "ours, jitter"
+_FIRMWARE = ("program", "interrupt", "jitter")
 
 STUDY = Study(
     "yoo2013",
@@ -83,7 +89,7 @@ STUDY = Study(
         "added. Spare space was 32%; page mapping took blocks from the channels in turn, and log-block mappings from "
         "the planes. The time of merges included waits for the same log block, and writes after such waits counted as "
         "random. A claim that most writes of copies have 128 KiB was dropped, because the recording guest has this "
-        "limit.",
+        "limit. Table V had no rows with jitter.",
         "Live measurements are in vssim.md (make study-yoo2013).",
     ],
     [],
@@ -98,8 +104,12 @@ _HOST = (
 )
 _SPREAD = (
     "Without a host, each record takes the same time: the median is {table-5 | median | ours} ms and the fastest "
-    "{table-5 | min | ours} ms. The paper's tables do not fit each other: at the rate of Figure 6, a record takes "
-    "longer than in Table V."
+    "{table-5 | min | ours} ms. A drive has jitter. With firmware whose time varies, the least demerit that was "
+    "found is {table-5 | demerit from the X25-M | ours, jitter; 1100 | min} ms, or {table-5 | demerit from the X25-M | "
+    "ours, jitter; 900 | min} ms with the programs of a new chip. VSSIM has {table-5 | demerit from the X25-M | "
+    "VSSIM} ms. Firmware can only lengthen a record, and without firmware its mean is {table-5 | mean | ours} ms, that "
+    "of the X25-M {table-5 | mean | X25-M} ms. The paper's tables do not fit each other: at the rate of Figure 6, a "
+    "record takes longer than in Table V."
 )
 _FULL_CHANNELS = (
     "Pairs with small pages gain most, because a channel of C moves the pages of eight planes. Switches of the "
@@ -316,28 +326,44 @@ def table_5(setting: Setting) -> Exhibit:
     import numpy as np  # noqa: PLC0415
 
     records = 50 if setting.quick else 1_000
-    times: dict[str, list[float]] = {}
-    for kind, before in (("write", "none"), ("read", "rw=write bs=128k size=128m")):
+
+    def measured(kind: str, program: int, **firmware: Any) -> list[float]:  # noqa: ANN401
+        options = {f"controller.firmware.{key}": value for key, value in firmware.items()}
         result = run(
-            setting.changed("x25m", {"nand.program": "1100us"}),
+            setting.changed("x25m", {"nand.program": f"{program}us", **options}),
             f"rw={kind} bs=128k size=128m io_size=100000% iodepth=1 number_ios={_RECORD * records}",
-            precondition=before, requests=True, series=False, attribution=False, warn=False,
+            precondition="none" if kind == "write" else "rw=write bs=128k size=128m",
+            requests=True, series=False, attribution=False, warn=False,
         )  # fmt: skip
         latencies = np.array(result.requests()["latency_ps"]) / 1e9
-        times[kind] = latencies.reshape(-1, _RECORD).sum(axis=1).tolist()
+        return [float(each) for each in latencies.reshape(-1, _RECORD).sum(axis=1)]
+
+    def row(name: str, times: Sequence[float], **options: float) -> dict[str, Any]:
+        found = {key: float(np.quantile(times, share)) for key, share in _QUANTILES.items()}
+        return {"writes, ms": name, **dict.fromkeys(_FIRMWARE), **options, **found, "mean": statistics.fmean(times)}
+
+    rows: list[dict[str, Any]] = [
+        {"writes, ms": name, **dict.fromkeys(_FIRMWARE), **quantiles} for name, quantiles in TABLE_5.items()
+    ]
+    rows.append(row("ours", measured("write", _OLD), program=_OLD))
+    rows += [
+        row(
+            _JITTERED, measured("write", program, interrupt=f"{interrupt}us", jitter=jitter),
+            program=program, interrupt=interrupt, jitter=jitter,
+        )
+        for program, interrupt, jitter in JITTER
+    ]  # fmt: skip
     shares = [(index + 0.5) / 200 for index in range(200)]
-    curves = {name: _curve(quantiles, shares) for name, quantiles in TABLE_5.items()}
-    curves["ours"] = [float(value) for value in np.quantile(times["write"], shares)]
-    rows: list[dict[str, Any]] = [{"writes, ms": name, **quantiles} for name, quantiles in TABLE_5.items()]
-    for kind, name in (("write", "ours"), ("read", "ours, reads")):
-        found = {key: float(np.quantile(times[kind], share)) for key, share in _QUANTILES.items()}
-        rows.append({"writes, ms": name, **found, "mean": statistics.fmean(times[kind])})
-    ours = rows[2]
+    target = _curve(TABLE_5["X25-M"], shares)
+    for each in rows:
+        each["demerit from the X25-M"] = demerit(_curve(each, shares), target)
+    rows.append(row("ours, reads", measured("read", _OLD), program=_OLD))
+    drive, vssim, ours = rows[:3]
+    fitted = min(
+        (each for each in rows if each["writes, ms"] == _JITTERED), key=lambda each: each["demerit from the X25-M"]
+    )
     mean = float(ours["mean"])
-    far = {name: demerit(curves[name], curves["X25-M"]) for name in ("VSSIM", "ours")}
-    for row in rows[:3]:
-        name = str(row["writes, ms"])
-        row["demerit from the X25-M"] = far.get(name, 0.0)
+    far, near = float(ours["demerit from the X25-M"]), float(vssim["demerit from the X25-M"])
     findings = [
         number(_TABLE_5[0], mean, 7.8, neutral=0.0, unit=" ms"),
         number(_TABLE_5[1], float(ours["median"]), 7.5, neutral=0.0, unit=" ms"),
@@ -345,19 +371,35 @@ def table_5(setting: Setting) -> Exhibit:
         number(_TABLE_5[3], mean / TABLE_5["X25-M"]["mean"], 1.054, unit="x"),
         holds(
             _TABLE_5[4],
-            far["ours"] <= far["VSSIM"] * 1.01,
-            f"demerit {far['ours']:.2f} ms (VSSIM {far['VSSIM']:.2f} ms)",
-            nearly=far["ours"] <= 2 * far["VSSIM"],
+            far <= near * 1.01,
+            f"demerit {far:.2f} ms (VSSIM {near:.2f} ms)",
+            nearly=far <= 2 * near,
             rule="≈ up to twice VSSIM's",
         ),
     ]
 
     def draw() -> Figure:
-        series = {name: (values, shares) for name, values in curves.items()}
+        series = {str(each["writes, ms"]): (_curve(each, shares), shares) for each in (drive, vssim, ours, fitted)}
         return drawing.lines(drawing.Lines("ms for a write of 512 KiB", "share of records", series, marked=False))
 
-    caption = "Distributions of writes. Those of the paper are straight lines between the quantiles of Table V."
+    caption = (
+        "Distributions of writes: straight lines between the quantiles of Table V, because the paper has no others. "
+        f"Demerits compare these lines. Rows '{_JITTERED}' have firmware whose time varies (docs/model/firmware.md). "
+        f"The paper has no such values, so they are fitted. Interrupts of {_listed(each[1] for each in JITTER)} us, a "
+        f"jitter of {_listed(each[2] for each in JITTER)}, and programs of {_listed(each[0] for each in JITTER)} us "
+        f"were tried. Closest to the X25-M are programs of {fitted['program']} us and interrupts of "
+        f"{fitted['interrupt']} us with a jitter of {fitted['jitter']:g}: the demerit is "
+        f"{fitted['demerit from the X25-M']:.2f} ms. Without firmware it is {far:.2f} ms, and VSSIM has {near:.2f} ms. "
+        f"This row has no verdict, because it is fitted to the row that it is compared with. Its fastest write takes "
+        f"{fitted['min']:.1f} ms, that of the X25-M {drive['min']:.1f} ms; the means are {fitted['mean']:.1f} and "
+        f"{drive['mean']:.1f} ms."
+    )
     return Exhibit(_table(rows), draw, findings, caption)
+
+
+def _listed(values: Iterable[float]) -> str:
+    *most, last = [f"{value:g}" for value in sorted(set(values))]
+    return f"{', '.join(most)} and {last}"
 
 
 # Section IV-C: channels and ways
