@@ -87,12 +87,15 @@ STATIC = ('allocation={ static = { order = "s2" } }',)
 #: Both pages of a request in a chip, so that it uses one channel (Figure 11), and channel switches.
 PLANES_FIRST = ('allocation={ static = { order = "plane-channel-chip-die" } }', *SWITCHES)
 
+#: The reading whose gains the text of the page names.
+BY_NUMBER = "depth 8, static"
+
 #: Possible conditions of Figure 9: name, queue depth, and changes of the device.
 READINGS = [
     ("depth 1", 1, IN_TURN),
     ("depth 32", 32, IN_TURN),
     ("depth 32, switches", 32, IN_TURN + SWITCHES),
-    ("depth 8, static", 8, STATIC),
+    (BY_NUMBER, 8, STATIC),
     ("depth 4, planes first, switches", 4, PLANES_FIRST),
     ("depth 1, 8 KiB pages", 1, IN_TURN + LARGE_PAGES),
 ]
@@ -340,10 +343,44 @@ def gains(rows: list[Measured]) -> str:
     return table("reading|A over B:|B over C:|D over E:", lines)
 
 
+def numbers(x25m_rows: list[Measured], others: list[Measured]) -> dict[str, str]:
+    """Return the simulated numbers in the text of the page, by their marks in the template."""
+    by_name = {row.case.name: row for row in (*x25m_rows, *others)}
+
+    def longer(name: str) -> str:
+        row = by_name[name]
+        return f"{1e6 / (row.case.paper or 0.0) - 1e6 / row.offline:.0f} us"
+
+    def gain(first: str, second: str) -> str:
+        pair = [by_name[f"{letter}, {BY_NUMBER}"].offline for letter in (first, second)]
+        return f"{pair[0] / pair[1] - 1:+.1%}"
+
+    return {
+        "{read in the paper}": longer("random read, 4 KiB"),
+        "{write in the paper}": longer("random write, 4 KiB"),
+        "{A over B by number}": gain("A", "B"),
+        "{B over C by number}": gain("B", "C"),
+    }
+
+
+def filled(template: str, marks: dict[str, str]) -> str:
+    """Return the template with numbers in its text, and wrap the paragraphs that have some."""
+    paragraphs = template.split("\n\n")
+    for index, paragraph in enumerate(paragraphs):
+        text = paragraph
+        for mark, value in marks.items():
+            text = text.replace(mark, value)
+        if text != paragraph:
+            words = " ".join(text.split())
+            paragraphs[index] = textwrap.fill(words, 118, break_long_words=False, break_on_hyphens=False)
+    return "\n\n".join(paragraphs)
+
+
 def page(
     x25m_rows: list[Measured], others: list[Measured], mappings: list[Measured], load: str, template: str
 ) -> str:
     """Return the page: the template with the tables inserted."""
+    template = filled(template, numbers(x25m_rows, others))
     parts = {
         "{x25m}": x25m_table(x25m_rows),
         "{guest}": guest_table(x25m_rows),

@@ -65,6 +65,8 @@ class StudyTest(unittest.TestCase):
         ]
         guest = study_vssim.Guest(60.0, 0.02, True, 0.1)
         x25m = [study_vssim.Measured(study_vssim.X25M[0], 67.5, 64.9, 0.008, guest)]
+        # A read of the paper takes 1 s / 4,400, and a write 1 s / 700.
+        x25m += [study_vssim.Measured(case, 1000.0, 990.0, 0.0) for case in study_vssim.X25M[3:]]
         mappings = [study_vssim.Measured(case, 106.0, 108.12, 0.01) for case in study_vssim.figure_12()]
         template = (Path(__file__).parent / "study_vssim.md").read_text()
         page = study_vssim.page(x25m, rows, mappings, "a machine", template)
@@ -76,6 +78,28 @@ class StudyTest(unittest.TestCase):
         self.assertIn("|depth 32, simulated|+10.0%|+0.0%|+0.0%|", page)
         self.assertIn("|depth 1, 8 KiB pages, live|||+0.0%|", page)
         self.assertIn("Measured on a machine", page)
+        self.assertIn("a read takes -773 us longer than here, and a write 429 us.", " ".join(page.split()))
+        self.assertIn("A over B is +10.0% and B over C +0.0%", " ".join(page.split()))
+        self.assertNotIn("{", page)
+
+    def test_numbers_in_the_text_of_the_page_are_those_of_its_tables(self) -> None:
+        """Numbers that the script fills in are repeated from the rounded values of the tables."""
+        page = (Path(__file__).parents[1] / "docs" / "studies" / "vssim.md").read_text()
+        cases = {case.name: case for case in (*study_vssim.X25M, *study_vssim.figure_9())}
+        cells = [line.strip("|").split("|") for line in page.splitlines() if line.startswith("|")]
+        rows = [
+            # The tables of the X25-M have the unit and the paper's value first.
+            study_vssim.Measured(cases[name], float(values[0 if len(values) == 4 else 2].replace(",", "")), 0.0, 0.0)
+            for name, *values in cells
+            if name in cases
+        ]
+        numbers = study_vssim.numbers(rows, [])
+        text = " ".join((Path(__file__).parent / "study_vssim.md").read_text().split())
+        for sentence in ("In the paper, a read takes", "With pages placed by number"):
+            printed = text[text.index(sentence) :].partition(". ")[0]
+            for mark, number in numbers.items():
+                printed = printed.replace(mark, number)
+            self.assertIn(printed, " ".join(page.split()))
 
 
 if __name__ == "__main__":

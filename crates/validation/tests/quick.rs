@@ -49,3 +49,36 @@ fn each_group_has_a_quick_case() {
         assert!(group.cases.iter().any(|case| case.quick), "{}: no case is quick", group.id);
     }
 }
+
+/// Results of Floatgate are in the tables, which are written from the recorded results.
+#[test]
+fn notes_have_no_results_of_floatgate() {
+    for group in case::read(&repository()).unwrap() {
+        let notes = group.cases.iter().map(|case| &case.note);
+        for text in notes.chain(group.missing.iter().map(|missing| &missing.why)) {
+            let found = sentences_with_results(text);
+            assert!(found.is_empty(), "{}: leave the number to the table or a study: {found:?}", group.id);
+        }
+    }
+    let text = "It takes 200 us.\nWith `n=9`, Floatgate has [3.9 ms](page.md#1). In `Floatgate` none\nhas.";
+    assert_eq!(sentences_with_results(text), ["With , Floatgate has [3.9 ms](page.md#1)"]);
+    assert!(sentences_with_results("Floatgate has [more](table-3.md).").is_empty());
+}
+
+/// Returns the sentences with `Floatgate` and a number, which is not part of code or of the target of a link.
+fn sentences_with_results(text: &str) -> Vec<String> {
+    let plain: String = text.split('`').step_by(2).collect();
+    let sentences = plain.replace('\n', " ");
+    let has_number = |sentence: &str| {
+        let mut shown = sentence.split("](").enumerate().map(|(index, part)| match index {
+            0 => part,
+            _ => part.split_once(')').map_or(part, |(_, rest)| rest),
+        });
+        shown.any(|part| part.contains(|c: char| c.is_ascii_digit()))
+    };
+    sentences
+        .split(". ")
+        .filter(|sentence| sentence.contains("Floatgate") && has_number(sentence))
+        .map(str::to_owned)
+        .collect()
+}
