@@ -21,6 +21,7 @@ from floatgate.studies import (
     commandline,
     drawing,
     hu,
+    hu2013,
     page,
     park2015,
     reasons,
@@ -243,6 +244,22 @@ def test_bimodal_sizes_have_the_mean_of_the_table():
     assert (reads == 28).mean() == pytest.approx(0.08, abs=4 * math.sqrt(0.08 * 0.92 / len(reads)))
     small = workloads.generate("Fin1", 60_000, sizes="bimodal").moments()
     assert small["read_kib"] == pytest.approx(workloads.TABLE_1["Fin1"].read_kib, rel=0.1)
+
+
+def test_pages_that_were_written_alone_share_channels_by_chance(tmp_path):
+    setting = studies.Setting(requests=4_000, sizes="bimodal", directory=tmp_path, jobs=1)
+    rows = {row["workload"]: row for row in hu2013.one_channel(setting).data.to_pylist()}
+    # MSN reads 4 or 14 pages of 2 KiB, 8 or 28 KiB, from 4 channels.
+    shares = {4: 0.92, 14: 0.08}
+    pages = sum(number * share for number, share in shares.items())
+    in_turn = 100 * sum((number - 4) * share for number, share in shares.items()) / pages
+    by_chance = 100 * sum((number - 4 * (1 - 0.75**number)) * share for number, share in shares.items()) / pages
+    msn = rows["MSN"]
+    assert msn["static, %"] == pytest.approx(in_turn, rel=0.05)
+    # The writes of the workload have several pages, and put them in turn again.
+    assert msn["static, %"] < msn["dynamic, %"] < msn["scattered: dynamic, %"] < by_chance
+    assert msn["scattered: more, %"] > 2 * msn["more, %"] > 0
+    assert all(row["scattered: dynamic, %"] >= row["dynamic, %"] for row in rows.values())
 
 
 def test_a_run_that_fails_fails_the_figure(tmp_path):
