@@ -48,21 +48,67 @@ fn a_run_without_writes_has_no_amplification() {
     assert_eq!(summary["precondition"]["mapped"], 0.0);
 }
 
+/// Returns the free blocks that a run on the test device gained, the share of the programs that filled the ones it lost
+/// in percent, and the share in its warning.
+fn free_space(bench: &Bench, job: &str, state: &str, set: &[&str]) -> (i64, f64, Option<f64>) {
+    let summary = bench.json(&[&[job, "--precondition", state], set].concat());
+    let gained = summary["gc"]["free_blocks_gained"].as_i64().unwrap();
+    let units = summary["config"]["geometry"]["pages"].as_u64().unwrap();
+    let share = (-gained * units as i64) as f64 / summary["flash"]["units"]["programmed"].as_f64().unwrap();
+    let warned = summary["warnings"].as_array().unwrap().iter().find_map(|warning| {
+        let text = warning.as_str().unwrap().strip_prefix("write amplification is lower than in a longer run: ")?;
+        Some(text.split_once(' ').unwrap().0.parse().unwrap())
+    });
+    (gained, share * 100.0, warned)
+}
+
 #[test]
 fn a_run_that_uses_up_free_space_says_so() {
     let bench = Bench::with_device();
     let wide = ["--set", "gc.soft_threshold=10", "--set", "gc.hard_threshold=1", "--set", "geometry.blocks=64"];
     let run = |requests: u32| {
         let job = format!("rw=randwrite bs=4k iodepth=32 number_ios={requests} ioengine=libaio");
-        let summary = bench.json(&[&[job.as_str(), "--precondition", "steady"], &wide[..]].concat());
-        let warns =
-            |what: &str| summary["warnings"].as_array().unwrap().iter().any(|w| w.as_str().unwrap().contains(what));
-        (summary["gc"]["free_blocks_gained"].as_i64().unwrap(), warns("free blocks that"))
+        let (gained, _, warned) = free_space(&bench, &job, "steady", &wide);
+        (gained, warned.is_some())
     };
     let (gained, is_used_up) = run(3_000);
     assert!(gained < -20 && is_used_up, "{gained}");
     let (later, is_used_up) = run(150_000);
     assert!(later >= gained - 40 && !is_used_up, "{later}");
+}
+
+/// If more than one program in a hundred has filled a free block that was not replaced, the result says so from any
+/// state, and a run from a state with garbage collection also warns.
+#[test]
+fn a_result_has_the_share_of_used_up_space() {
+    let bench = Bench::with_device();
+    let large = ["--set", "geometry.pages=512", "--set", "geometry.blocks=16", "--set", "capacity.spare=0.4"];
+    for (state, set, requests, is_used_up) in [
+        ("none", &[][..], 20_000, true),
+        ("none", &large, 60_000, true),
+        ("fill", &[], 20_000, true),
+        ("fill", &[], 200_000, false),
+        ("fill", &large, 60_000, true),
+        ("steady", &[], 20_000, true),
+        ("steady", &[], 200_000, false),
+        // At most the block that each plane has opened.
+        ("steady", &large, 60_000, false),
+    ] {
+        let job = format!("rw=randwrite norandommap=1 bs=4k iodepth=32 number_ios={requests} ioengine=libaio");
+        let (gained, share, warned) = free_space(&bench, &job, state, set);
+        assert_eq!(share > 1.0 && gained < -8, is_used_up, "{state}, {requests}: {gained}, {share}");
+        let text = bench.good(&[&[job.as_str(), "--precondition", state], set].concat());
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let told = format!("({gained:+} in all planes since the start, {share:.1} % of the programs)");
+        assert_eq!(text.contains(&told), is_used_up, "{state}, {requests}: {told} {text}");
+        assert_eq!(warned.is_some(), is_used_up && state == "steady", "{state}, {requests}: {told}");
+        assert!(warned.is_none_or(|printed| (share - printed).abs() <= 0.05), "{state}, {requests}: {told}");
+    }
+    // Overwriting in order leaves invalid blocks, so nothing is moved, and a longer run is amplified as little.
+    let job = "rw=write bs=64k iodepth=8 ioengine=libaio io_size=150%";
+    let (gained, share, _) = free_space(&bench, job, "fill", &[]);
+    assert!(share > 10.0 && gained < -8, "{gained}");
+    assert!(!bench.good(&[job]).contains("% of the programs"));
 }
 
 #[test]

@@ -76,28 +76,35 @@ pub fn partial_pages(precondition: &Precondition, device: &Device, counters: &Co
     Some(format!("{:.0} % of the space programmed for the host stayed empty: {cause}{state}", empty * 100.0))
 }
 
-/// Returns the warning about write amplification that is lower than in a longer run, because the run has filled free
-/// blocks that garbage collection did not replace. A device that was only filled starts with free blocks, which are a
-/// part of that state.
-pub fn used_up_space(summary: &Summary) -> Option<String> {
-    /// Share of the programs that needs no warning.
+/// Returns the share of the programs that filled free blocks that garbage collection did not replace, if it is not
+/// negligible. Then write amplification is lower than in a longer run, unless no page was moved: a longer run may find
+/// invalid blocks only, too.
+pub fn used_up_share(summary: &Summary) -> Option<f64> {
+    /// Share of the programs that needs no mention.
     const NEGLIGIBLE: f64 = 0.01;
     let (gc, config) = (&summary.gc, &summary.config);
-    let state = &summary.precondition.requested;
-    let is_aged = !["none", "fill"].iter().any(|fresh| state.starts_with(fresh));
-    let blocks = u64::try_from(-gc.free_blocks_gained).ok().filter(|_| is_aged && gc.victims > 0)?;
+    let blocks = u64::try_from(-gc.free_blocks_gained).ok().filter(|_| gc.pages_moved > 0.0)?;
     if blocks <= config.total_planes().into() {
-        return None; // Each plane is between two collections.
+        return None; // Each plane has opened a block since its last collection, and may not have filled it yet.
     }
     let space = blocks as f64 * f64::from(config.data_units_per_block());
     let share = space / (summary.flash.units.programmed.max(1)) as f64;
-    (share > NEGLIGIBLE).then(|| {
-        format!(
-            "write amplification is lower than in a longer run: {:.1} % of the programs filled {blocks} free blocks that \
-             garbage collection did not replace; run longer, or precondition with the job itself",
-            share * 100.0
-        )
-    })
+    (share > NEGLIGIBLE).then_some(share)
+}
+
+/// Returns the warning about write amplification that is lower than in a longer run, because the run has used up free
+/// blocks. A device that was only filled starts with free blocks, which are a part of that state: its result has the
+/// share without a warning.
+pub fn used_up_space(summary: &Summary) -> Option<String> {
+    let state = &summary.precondition.requested;
+    let is_aged = !["none", "fill"].iter().any(|fresh| state.starts_with(fresh));
+    let share = used_up_share(summary).filter(|_| is_aged)?;
+    Some(format!(
+        "write amplification is lower than in a longer run: {:.1} % of the programs filled {} free blocks that garbage \
+         collection did not replace; run longer, or precondition with the job itself",
+        share * 100.0,
+        -summary.gc.free_blocks_gained
+    ))
 }
 
 /// Returns the warning about a run in which no request was measured.

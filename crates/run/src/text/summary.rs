@@ -12,7 +12,7 @@ use floatgate_workload::quantity::readable;
 use floatgate_workload::synthetic::looks_like_job;
 
 use super::{Page, Table, decimals, latency, leading_zeros, plural, rate, short};
-use crate::warnings::INTERRUPTED;
+use crate::warnings::{INTERRUPTED, used_up_share};
 
 /// Data about a run that its result does not have.
 pub struct Around<'a> {
@@ -557,10 +557,13 @@ fn gc(page: &mut Page, summary: &Summary, with_details: bool) {
     let efficiency = percent(efficiency);
     let victim = plural(gc.victims, "victim");
     let page_moved = if moved == "1" { "page" } else { "pages" };
-    let gained = match gc.free_blocks_gained {
-        _ if !with_details => String::new(),
-        0 => String::new(),
-        gained => format!(" ({gained:+} in all planes since the start)"),
+    let gained = match (gc.free_blocks_gained, used_up_share(summary)) {
+        (gained, Some(share)) => {
+            format!(" ({gained:+} in all planes since the start, {} % of the programs)", percent(share))
+        }
+        (0, _) => String::new(),
+        (gained, _) if with_details => format!(" ({gained:+} in all planes since the start)"),
+        _ => String::new(),
     };
     page.line(
         "GC",
