@@ -79,6 +79,29 @@ fn a_burst_stops_the_writes_of_all_dies() {
     assert_eq!((device.ftl().counters.units_moved(), device.ftl().counters.victims), (4, 2));
 }
 
+/// A share of one half gives the host a program for each turn that a die takes.
+#[test]
+fn the_host_has_its_share_of_a_burst() {
+    // As above, but the first turn, which the second die takes at 0, lets the second write start after its read. Then
+    // the third one waits for the first die's turn, and starts after its read.
+    let read = READ + DATA;
+    let shared = play(
+        &mut device(&["gc.pace={ burst = { stripes = 2, share = 0.5 } }"]),
+        &[(0, Operation::Write, 0), (10 * US, Operation::Write, 1), (20 * US, Operation::Write, 2)],
+    );
+    let ends: Vec<u64> = shared.iter().map(|(end, _)| *end).collect();
+    assert_eq!(ends, [WRITE, read + WRITE, WRITE + read + WRITE]);
+}
+
+/// A burst after a rest that is long enough stops the host.
+#[test]
+fn the_host_has_no_share_after_a_rest() {
+    let script = [(0, Operation::Write, 0), (10 * US, Operation::Write, 1), (20 * US, Operation::Write, 2)];
+    let stopped = play(&mut device(&[]), &script);
+    let rested = play(&mut device(&["gc.pace={ burst = { stripes = 2, share = 0.5, rest = \"100s\" } }"]), &script);
+    assert_eq!(rested, stopped, "the first burst of a device follows a rest");
+}
+
 /// Time from the first of a page's commands to the end of its program, on a fast bus.
 const FAST_DATA: u64 = 4096 * 625;
 const FAST_WRITE: u64 = FAST_DATA + PROGRAM;
@@ -107,12 +130,16 @@ fn buffered(overrides: &[&str]) -> DeviceConfig {
     device_config(&[&base, overrides].concat())
 }
 
-/// A stall: the arrival of the first write that waited, and the longest wait.
+/// A stall: the arrivals of the first and the last write that waited, and the longest wait.
 #[derive(Clone, Copy, Debug)]
 struct Stall {
     at: u64,
+    last: u64,
     longest: u64,
 }
+
+/// Time without a wait after which a stall has ended. During a burst, the host's share may let single writes pass.
+const GAP: u64 = 2_000 * US;
 
 /// Writes at random, `rate` units a second, to a device in the steady state. Returns the stalls and the write
 /// amplification.
@@ -134,15 +161,15 @@ fn stalls(config: DeviceConfig, rate: u64, requests: u64) -> (Vec<Stall>, f64) {
     let amplification = 1.0 + moved as f64 / (counters.host_units - before.host_units) as f64;
     writes.sort_unstable_by_key(|done| done.request.arrival);
     let mut stalls: Vec<Stall> = Vec::new();
-    let mut waits = false;
     for done in &writes {
+        let at = done.request.arrival.ps();
         let wait = (done.finish - done.request.arrival).ps();
-        if wait > FAST_WRITE && !waits {
-            stalls.push(Stall { at: done.request.arrival.ps(), longest: 0 });
+        if wait <= FAST_WRITE {
+            continue;
         }
-        waits = wait > FAST_WRITE;
-        if let Some(stall) = stalls.last_mut() {
-            stall.longest = stall.longest.max(wait);
+        match stalls.last_mut().filter(|stall| at - stall.last < GAP) {
+            Some(stall) => (stall.last, stall.longest) = (at, stall.longest.max(wait)),
+            None => stalls.push(Stall { at, last: at, longest: wait }),
         }
     }
     (stalls, amplification)
@@ -161,6 +188,35 @@ fn stalls_are_those_of_the_closed_form() {
         let between = span / (stalls.len() - 1) as f64;
         assert_close("host units between", between, (STRIPES * DIES) as f64 / (amplification - 1.0), 0.03);
     }
+}
+
+/// docs/model/gc.md: with a share s, each of the S stripes costs the dies the moves of a stripe and s / (1 - s)
+/// programs of the host, so T = S * (MOVE + s / (1 - s) * WRITE), and writes stall for T * (1 - h / r) - B / r.
+#[test]
+fn shared_stalls_are_those_of_the_closed_form() {
+    let programs = 0.25; // Of the host for each one of garbage collection: a share of 0.2.
+    let stripe = FAST_MOVE as f64 + programs * FAST_WRITE as f64;
+    let host = programs * DIES as f64 / stripe;
+    for rate in [13_000, 15_000] {
+        let shared = format!("gc.pace={{ burst = {{ stripes = {STRIPES}, share = 0.2 }} }}");
+        let (stalls, _) = stalls(buffered(&[&shared]), rate, 60_000);
+        let per_ps = rate as f64 / 1e12;
+        let longest = STRIPES as f64 * stripe * (1.0 - host / per_ps) - ROOM as f64 / per_ps;
+        let mean = stalls.iter().map(|stall| stall.longest as f64).sum::<f64>() / stalls.len() as f64;
+        let burst = STRIPES as f64 * stripe;
+        assert!((mean - longest).abs() < 0.015 * burst, "{rate}/s: stall {mean:.0}, expected {longest:.0}");
+    }
+}
+
+/// A larger buffer with `room` holds as much during a burst.
+#[test]
+fn a_large_buffer_may_have_little_room_in_a_burst() {
+    let rate = 10_000;
+    let burst = format!("gc.pace={{ burst = {{ stripes = {STRIPES}, room = \"{}KiB\" }} }}", ROOM * 4);
+    let (stalls, _) = stalls(buffered(&[&burst, "buffer.capacity=16MiB"]), rate, 40_000);
+    let longest = STRIPES * FAST_MOVE + FAST_WRITE - ROOM * 1_000_000_000_000 / rate;
+    let mean = stalls.iter().map(|stall| stall.longest as f64).sum::<f64>() / stalls.len() as f64;
+    assert_close("stall", mean, longest as f64, 0.03);
 }
 
 /// The buffer absorbs a burst if the host fills it no sooner.
@@ -241,6 +297,9 @@ fn it_is_refused_where_planes_collect_otherwise() {
         ),
         (&["faults.read_rate=0.001"], "failed blocks need room between bursts; remove the table faults"),
         (&["gc.pace={ burst = { stripes = 0 } }"], "must be from 1"),
+        (&["gc.pace={ burst = { stripes = 4, units = 64 } }"], "needs one of stripes and units"),
+        (&["gc.pace={ burst = { stripes = 4, room = \"64KiB\" } }"], "set buffer, or leave room out"),
+        (&["gc.pace={ burst = { stripes = 4, rest = \"1ms\" } }"], "set share too, or leave rest out"),
     ] {
         let text = refused(overrides);
         assert!(text.contains(expected), "{overrides:?}: {text}");

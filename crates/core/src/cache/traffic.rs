@@ -24,14 +24,15 @@ pub fn keeps_write(buffer: Option<&Buffer>, request: &Request) -> bool {
     request.operation == Operation::Write && buffer.is_some_and(Buffer::writes_back)
 }
 
-/// Returns `true` if a unit of a write can be admitted now, with `slots` free write slots. `sectors` is the number of
-/// sectors of a unit.
+/// Returns `true` if a unit of a write can be admitted now, with `slots` free write slots.
 #[inline]
-pub fn has_place(buffer: Option<&Buffer>, slots: u32, request: &Request, part: Part, sectors: u32) -> bool {
+pub fn has_place(buffer: Option<&Buffer>, slots: u32, request: &Request, part: Part, ftl: &Ftl) -> bool {
     match buffer {
         Some(buffer) if buffer.writes_back() => {
-            let nothing = request.operation == Operation::WriteZeroes && part.sectors() == sectors;
-            nothing || (buffer.has_room(part.lpn) && (slots > 0 || !must_reach_flash(Some(buffer), request)))
+            let whole = part.sectors() == ftl.shape().sectors_per_unit;
+            let nothing = request.operation == Operation::WriteZeroes && whole;
+            let has_room = buffer.has_room(part.lpn) && buffer.volatile < ftl.blocks.host_room;
+            nothing || (has_room && (slots > 0 || !must_reach_flash(Some(buffer), request)))
         }
         _ => slots > 0,
     }

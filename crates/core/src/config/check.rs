@@ -11,8 +11,8 @@ use super::limits::{MAX_SLOTS, MAX_UNITS, MAX_UNITS_PER_BLOCK, MAX_UNITS_PER_PRO
 use super::schema::Schema;
 use super::units::{BlockCount, Bytes, Duration, OneOrMany};
 use super::{
-    BlockSummary, BusProtocol, Capacity, Concurrency, DeviceConfig, FaultsConfig, Firmware, Frontiers, GcPace, GcScope,
-    MapMemory, WearOut, WritePolicy,
+    BlockSummary, Burst, BusProtocol, Capacity, Concurrency, DeviceConfig, FaultsConfig, Firmware, Frontiers, GcPace,
+    GcScope, MapMemory, WearOut, WritePolicy,
 };
 use crate::ftl::allocation::{AllocationConfig, StaticConfig};
 
@@ -572,8 +572,8 @@ impl Check<'_> {
             let what = "only garbage collection of page mapping holds the channel: choose mapping.scheme = \"page\"";
             self.refuse("gc.pace", "exclusive", what);
         }
-        if let GcPace::Burst(_) = device.gc.pace {
-            self.burst();
+        if let GcPace::Burst(burst) = device.gc.pace {
+            self.burst(burst);
         }
         let (soft, hard) = (device.soft_threshold(), device.hard_threshold());
         if device.gc.soft_threshold.of(device.geometry.blocks) == 0 {
@@ -636,9 +636,21 @@ impl Check<'_> {
     }
 
     /// Checks what bursts of garbage collection require.
-    fn burst(&mut self) {
+    fn burst(&mut self, burst: Burst) {
         let device = self.device;
         let mut refuse = |what: &str| self.refuse("gc.pace", "{ burst = .. }", what);
+        if burst.stripes.is_some() == burst.units.is_some() {
+            refuse("needs one of stripes and units: remove the other");
+        }
+        let units = burst.room.map(|room| room.0 / device.unit_bytes());
+        if units == Some(0) || (units.is_some() && !device.writes_back()) {
+            refuse(
+                "room is a part of a buffer with write-back, of one mapping unit or more: set buffer, or leave room out",
+            );
+        }
+        if burst.rest.is_some() && burst.share.is_none() {
+            refuse("rest says when the host has its share of a burst: set share too, or leave rest out");
+        }
         if device.merges_blocks() || device.map_blocks() > 0 {
             refuse("only garbage collection of page mapping works in bursts: choose mapping.scheme = \"page\"");
         }

@@ -558,7 +558,7 @@ pub struct Throttle {
 }
 
 /// Condition under which garbage collection takes priority over host writes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum GcPace {
     /// The plane is at or below the hard threshold. Above it, garbage collection queues with the host.
@@ -571,20 +571,36 @@ pub enum GcPace {
     /// Always. The moves of a victim hold its channel, until the victim is erased or its moves have to wait (SSDsim).
     /// The hard threshold has no effect. Requires page mapping and collection by plane.
     Exclusive,
-    /// In bursts of the whole device, during which no host program starts. A burst starts when the planes have less
-    /// free space on average than `proportional` keeps.
+    /// In bursts of the whole device, during which the host waits or has a share of the programs. A burst starts when
+    /// the planes have less free space on average than `proportional` keeps.
     Burst(Burst),
 }
 
-/// Amount of data that a burst of garbage collection moves. It does not depend on the victims: a burst may collect
-/// several, or a part of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Burst {
+/// A burst of garbage collection: `stripes` or `units` say how much data it moves. The amount does not depend on the
+/// victims: a burst may collect several, or a part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Burst {
     /// Number of stripes: programs of each plane.
-    Stripes(#[schemars(range(min = 1, max = limits::MAX_BURST))] u32),
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = limits::MAX_BURST))]
+    pub stripes: Option<u32>,
     /// Number of mapping units, rounded up to whole stripes.
-    Units(#[schemars(range(min = 1, max = limits::MAX_BURST))] u32),
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = limits::MAX_BURST))]
+    pub units: Option<u32>,
+    /// Share of the programs that the host has during a burst. Default: none, so that it waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 0.99))]
+    pub share: Option<f64>,
+    /// Time between two bursts below which the host has its share of the second one. After a longer time, a burst stops
+    /// the host. Default: any time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-range" = limits::TIME))]
+    pub rest: Option<Duration>,
+    /// Data in the buffer that wait for flash, at which no write enters it during a burst. Default: its capacity.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub room: Option<Bytes>,
 }
 
 impl GcPace {

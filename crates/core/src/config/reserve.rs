@@ -69,7 +69,7 @@
 //! 3. A plane with more free blocks than its reserve takes host writes, as above.
 
 use super::units::BlockCount;
-use super::{Burst, DeviceConfig, Frontiers, GcPace, GcScope};
+use super::{DeviceConfig, Frontiers, GcPace, GcScope};
 use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::gc::trigger::TriggerConfig;
 
@@ -107,11 +107,9 @@ impl DeviceConfig {
 
     /// Returns the number of programs of each plane in a burst of garbage collection; `None` without bursts.
     pub fn programs_of_burst(&self) -> Option<u32> {
-        match self.gc.pace {
-            GcPace::Burst(Burst::Stripes(stripes)) => Some(stripes),
-            GcPace::Burst(Burst::Units(units)) => Some(units.div_ceil(self.total_planes() * self.units_per_program())),
-            GcPace::Queued | GcPace::Proportional | GcPace::Exclusive => None,
-        }
+        let GcPace::Burst(burst) = self.gc.pace else { return None };
+        let of_units = |units: u32| units.div_ceil(self.total_planes() * self.units_per_program());
+        burst.stripes.or_else(|| burst.units.map(of_units))
     }
 
     /// Returns `true` if garbage collection keeps a level of free space that includes open blocks.

@@ -330,7 +330,7 @@ impl Device {
         let Some((id, part)) = self.interface.first_unadmitted() else { return false };
         if let Some(part) = part {
             let back = self.buffer().is_some_and(Buffer::writes_back);
-            let (request, sectors) = (&self.interface.requests[id].request, self.ftl.shape().sectors_per_unit);
+            let request = &self.interface.requests[id].request;
             if self.ftl.is_read_only() {
                 self.interface.admit(id);
                 self.interface.set_status(id, Status::ReadOnly);
@@ -338,7 +338,7 @@ impl Device {
                     buffer.end_wait();
                 }
                 self.observe(move |observers, view| observers.spent_by_request(view, id, TimePart::Buffer));
-            } else if has_place(self.buffer(), self.slots_free, request, part, sectors) {
+            } else if has_place(self.buffer(), self.slots_free, request, part, &self.ftl) {
                 let level = || self.buffer.as_deref().map(Buffer::fill_level);
                 match self.interface.pass_throttle(id, &self.ftl, level, self.now) {
                     Passage::Free => {}

@@ -30,7 +30,7 @@ impl Device {
         if self.ftl.keeps_data() {
             return self.journal_before_erase(); // The scheme frees blocks.
         }
-        if !self.jobs.is_due(&mut self.ftl, &mut self.tasks, plane) {
+        if !self.jobs.is_due(&mut self.ftl, &mut self.tasks, plane, self.now) {
             if self.ftl.shape().is_exclusive && self.jobs[plane].is_idle() {
                 self.end_hold(plane); // The last program has emptied a failed block, which is not erased.
             }

@@ -199,6 +199,7 @@ impl Device {
                 }
                 if self.jobs.has_ended_burst() {
                     (0..self.ftl.shape().planes).for_each(|plane| self.unpark(PlaneId(plane)));
+                    self.admit();
                 }
                 self.tasks.push(Task::Step(plane));
             }

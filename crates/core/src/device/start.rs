@@ -190,7 +190,7 @@ impl Device {
         } else if self.dispatch.has_pools() {
             self.ftl.refresh_ready(plane);
         }
-        self.jobs.note_taken(&mut self.ftl, plane).for_each(|plane| self.clean(plane));
+        self.jobs.note_taken(&mut self.ftl, plane, self.now).for_each(|plane| self.clean(plane));
         let write = &self.transactions[id];
         let mut program = self.program(write, self.interface.tag_of(write.request()));
         if let Some(kept) = kept {

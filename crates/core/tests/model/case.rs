@@ -400,7 +400,9 @@ impl Case {
         case.overrides.retain(|text| !replaced.iter().any(|option| text.starts_with(option)));
         let rng = &mut Rng::new(seed, "model/bursts");
         let amount = pick(rng, &["stripes = 1", "stripes = 3", "stripes = 50", "units = 40"]);
-        case.overrides.push(format!("gc.pace={{ burst = {{ {amount} }} }}"));
+        // The others stop the host.
+        let share = if seed % 4 == 3 { pick(rng, &[", share = 0.3", ", share = 0.6, rest = \"2ms\""]) } else { "" };
+        case.overrides.push(format!("gc.pace={{ burst = {{ {amount}{share} }} }}"));
         case
     }
 

@@ -138,7 +138,7 @@ impl Collector {
             return !self.jobs[plane].is_background;
         }
         if let Some(bursts) = &self.bursts {
-            return bursts.is_under_way() || self.jobs[plane].has_turn || !ftl.blocks.has_host_room(plane);
+            return bursts.is_urgent(ftl, self.jobs[plane].has_turn) || !ftl.blocks.has_host_room(plane);
         }
         match &ftl.pools {
             Some(_) => ftl.blocks.free_together(self.collected_by(ftl, plane)) <= ftl.hard(),
@@ -186,20 +186,21 @@ impl Collector {
     /// Notes that a host program took space of a plane. Returns the planes in which garbage collection continues, which
     /// are some with `gc.pace = "proportional"`, and all if a burst starts.
     #[inline]
-    pub fn note_taken(&mut self, ftl: &mut Ftl, plane: PlaneId) -> impl Iterator<Item = PlaneId> + use<> {
-        let planes = if ftl.collects_simply() { 0..0 } else { self.note_taken_otherwise(ftl, plane) };
+    pub fn note_taken(&mut self, ftl: &mut Ftl, plane: PlaneId, now: Time) -> impl Iterator<Item = PlaneId> + use<> {
+        let planes = if ftl.collects_simply() { 0..0 } else { self.note_taken_otherwise(ftl, plane, now) };
         planes.map(PlaneId)
     }
 
     #[inline(never)]
-    fn note_taken_otherwise(&mut self, ftl: &mut Ftl, plane: PlaneId) -> Range<u32> {
+    fn note_taken_otherwise(&mut self, ftl: &mut Ftl, plane: PlaneId, now: Time) -> Range<u32> {
         if ftl.shape().paces {
             self.jobs[plane].reclaimed = 0;
             return self.planes_together(plane);
         }
         let Some(bursts) = &mut self.bursts else { return 0..0 };
         bursts.count(ftl, &self.jobs, plane);
-        let starts = bursts.is_due(ftl) && bursts.start(ftl, &self.jobs);
+        bursts.spend(ftl);
+        let starts = bursts.is_due(ftl) && bursts.start(ftl, &self.jobs, now);
         0..if starts { ftl.shape().planes } else { 0 }
     }
 
@@ -208,7 +209,7 @@ impl Collector {
     /// Returns `true` if a plane may take a step with bursts. If the plane has no room for the host, it joins a burst
     /// in progress, or starts one.
     #[inline(never)]
-    fn is_due_with_bursts(&mut self, ftl: &mut Ftl, tasks: &mut Tasks, plane: PlaneId) -> bool {
+    fn is_due_with_bursts(&mut self, ftl: &mut Ftl, tasks: &mut Tasks, plane: PlaneId, now: Time) -> bool {
         let job = &self.jobs[plane];
         let Some(bursts) = self.bursts.as_mut().filter(|_| !job.busy && !ftl.is_read_only()) else { return false };
         if job.has_turn || !job.needs_turn(ftl) {
@@ -217,7 +218,7 @@ impl Collector {
         let lacks_room = !bursts.has_turn_for(plane) && job.lacks_room(ftl, plane);
         if lacks_room && bursts.is_under_way() {
             bursts.join(plane);
-        } else if lacks_room && bursts.start(ftl, &self.jobs) {
+        } else if lacks_room && bursts.start(ftl, &self.jobs, now) {
             let others = (0..ftl.shape().planes).map(PlaneId).filter(|&other| other != plane);
             others.for_each(|other| tasks.push(Task::Clean(other)));
         }
@@ -226,14 +227,14 @@ impl Collector {
 
     /// Gives a turn to a job that needs one. Returns `true` if there is none, and the job waits for the next burst. A
     /// job with other blocks to evacuate first finishes its victim.
-    fn waits_for_burst(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
+    fn waits_for_burst(&mut self, ftl: &mut Ftl, plane: PlaneId, now: Time) -> bool {
         let job = &mut self.jobs[plane];
         let Some(bursts) = self.bursts.as_mut().filter(|_| !job.has_turn && job.needs_turn(ftl)) else {
             return false;
         };
         job.has_turn = bursts.has_turn_for(plane);
         if job.has_turn {
-            self.resumes_all |= bursts.take(ftl);
+            self.resumes_all |= bursts.take(ftl, now);
             return false;
         }
         let waits = !ftl.has_other_work(plane);
@@ -246,14 +247,14 @@ impl Collector {
     /// Ends the turn of a job with the step that takes the units to be programmed. A job that cannot take a step leaves
     /// the burst.
     #[inline(never)]
-    fn note_step(&mut self, ftl: &mut Ftl, plane: PlaneId, step: Step) {
+    fn note_step(&mut self, ftl: &mut Ftl, plane: PlaneId, step: Step, now: Time) {
         let Some(bursts) = &mut self.bursts else { return };
         bursts.count(ftl, &self.jobs, plane);
         let job = &mut self.jobs[plane];
         if matches!(step, Step::Write | Step::CopyBack { .. } | Step::Rest) {
             job.has_turn = false;
         }
-        self.resumes_all |= step == Step::Rest && bursts.leave(ftl, plane);
+        self.resumes_all |= step == Step::Rest && bursts.leave(ftl, plane, now);
     }
 
     /// Returns `true` if a half-collected victim waits for the next burst.
@@ -355,11 +356,11 @@ impl Collector {
     /// Returns `true` if a step of garbage collection of a plane is due and nothing of it is in flight. Assigns victims
     /// of pools.
     #[inline(always)]
-    pub fn is_due(&mut self, ftl: &mut Ftl, tasks: &mut Tasks, plane: PlaneId) -> bool {
+    pub fn is_due(&mut self, ftl: &mut Ftl, tasks: &mut Tasks, plane: PlaneId, now: Time) -> bool {
         if ftl.pools.is_some() {
             self.prepare_pools(ftl, tasks, plane);
         }
-        if ftl.shape().bursts { self.is_due_with_bursts(ftl, tasks, plane) } else { self.wants_step(ftl, plane) }
+        if ftl.shape().bursts { self.is_due_with_bursts(ftl, tasks, plane, now) } else { self.wants_step(ftl, plane) }
     }
 
     #[inline(never)]
@@ -385,8 +386,9 @@ impl Collector {
 
     /// Returns `true` if the job of a plane waits for more idle time or for the next burst, and notes that.
     #[inline]
-    fn rests(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
-        self.may_rest && if ftl.shape().bursts { self.waits_for_burst(ftl, plane) } else { self.rests_now(ftl, plane) }
+    fn rests(&mut self, ftl: &mut Ftl, plane: PlaneId, now: Time) -> bool {
+        self.may_rest
+            && if ftl.shape().bursts { self.waits_for_burst(ftl, plane, now) } else { self.rests_now(ftl, plane) }
     }
 
     #[cold]
@@ -405,12 +407,12 @@ impl Collector {
         if ftl.is_read_only() {
             return None;
         }
-        let rests = self.rests(ftl, plane);
+        let rests = self.rests(ftl, plane, now);
         let is_urgent = self.is_urgent(ftl, plane);
         let victims = ftl.counters.victims;
         let step = if rests { Step::Rest } else { self.jobs[plane].next_step(ftl, plane) };
         if ftl.shape().bursts {
-            self.note_step(ftl, plane, step);
+            self.note_step(ftl, plane, step, now);
         }
         for _ in victims..ftl.counters.victims {
             self.counts.start(now);

@@ -105,6 +105,9 @@ pub struct Space {
     awaiting_erase: BTreeMap<u32, Purpose>,
     /// True during a burst of garbage collection, in which no plane takes host writes.
     pub holds_host: bool,
+    /// Units of the buffer that are dirty or in flight to flash, at which no more writes enter it. A burst of garbage
+    /// collection may limit it.
+    pub host_room: u64,
     /// Number of host writes, in units. It is the clock of victim policies.
     pub clock: u64,
     /// Number of erases after which a block that is closed is never collected again (`faults.wear_out = "exclude"`).
@@ -203,6 +206,7 @@ impl Space {
             classes: data.writes,
             layouts,
             holds_host: false,
+            host_room: u64::MAX,
             clock: 0,
             pool_planes,
             lends_reserve: device.gc.destination == GcScope::Pool,
