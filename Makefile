@@ -160,7 +160,7 @@ budget: ## Count instructions, branches and files of a request; BLESS=1 records 
 check-budget: ## Compare the instructions of a request in the build of the tests with the record
 	@scripts/prerequisites.sh test
 	program=$$($(CARGO) build --workspace --bench speed --locked --message-format=json | $(EXECUTABLE)) && \
-		scripts/budget.py "$$program" --build dev $(if $(BLESS),--bless) reads writes collecting attributed-reads
+		scripts/budget.py "$$program" reads writes collecting attributed-reads --build dev $(if $(BLESS),--bless)
 
 .PHONY: bench-live
 bench-live: ## Measure a live device over NBD and vhost-user on two idle processors
