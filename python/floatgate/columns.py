@@ -139,6 +139,7 @@ class Series(Columns):
     pages_programmed_checkpoint: npt.NDArray[np.int64]
     pages_programmed_wear: npt.NDArray[np.int64]
     pages_programmed_fold: npt.NDArray[np.int64]
+    pages_programmed_parity: npt.NDArray[np.int64]
     pages_read_host: npt.NDArray[np.int64]
     pages_read_gc: npt.NDArray[np.int64]
     pages_read_rmw: npt.NDArray[np.int64]

@@ -464,7 +464,7 @@ class Flash(Node):
     """Pages read and programmed."""
 
     units: FlashUnits
-    """Mapping units in the programmed pages, without summaries."""
+    """Mapping units in the programmed pages, without summaries and parity."""
 
     blocks_erased: int
     """Blocks erased."""
@@ -492,7 +492,7 @@ class FlashPages(Node):
 
 
 class FlashUnits(Node):
-    """Mapping units in programmed pages, without summaries."""
+    """Mapping units in programmed pages, without summaries and parity."""
 
     __slots__ = ()
     _absent: ClassVar[Mapping[str, Any]] = {
@@ -568,7 +568,7 @@ class ProgramCauses(Node):
 
     __slots__ = ()
     _absent: ClassVar[Mapping[str, Any]] = {
-        "wear": 0, "journal": 0, "checkpoint": 0, "fold": 0
+        "wear": 0, "journal": 0, "checkpoint": 0, "fold": 0, "parity": 0
     }
 
     host: int
@@ -606,6 +606,9 @@ class ProgramCauses(Node):
 
     fold: int
     """Data that folding moved out of the SLC cache (`config.slc_cache`)."""
+
+    parity: int
+    """Parity of superblocks (`config.superblock.parity`)."""
 
 
 class ReadCauses(Node):

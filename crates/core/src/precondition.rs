@@ -177,6 +177,9 @@ fn wear_in(ftl: &mut Ftl, share: f64, whole: Option<WholeBlocks>, on_progress: O
     if let Some(whole) = whole {
         return wear_in_blocks(ftl, share, whole, on_progress);
     }
+    if ftl.blocks.has_superblocks() {
+        return Err(format!("invalid={share}: the planes of a superblock are filled together; use aged"));
+    }
     let shape = *ftl.shape();
     let good = (0..shape.planes).map(|plane| ftl.blocks.good(PlaneId(plane))).min().unwrap_or(0);
     let room = u64::from(good.saturating_sub(kept(&shape))) * u64::from(ftl.blocks.data_units());

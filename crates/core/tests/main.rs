@@ -48,6 +48,7 @@ mod ssd;
 mod state;
 mod steady;
 mod summary_reference;
+mod superblocks;
 mod temperature;
 mod theory;
 mod throttle;

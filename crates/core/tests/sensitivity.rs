@@ -353,6 +353,7 @@ const CASES: &[Case] = &[
     ("durability.trim_journal", &[], TRIMS, &["true", "false"]),
     ("durability.checkpoint", &[], WRITES, &["-", "64KiB", "1MiB"]),
     ("durability.map", &["durability.trim_journal=true"], STREAM, &["volatile", "non-volatile", "saved"]),
+    ("superblock.parity", &["allocation=dynamic", "gc.scope=pool", "capacity.spare=0.7", "geometry.channels=2", "geometry.chips=2", "superblock={}"], WRITES, &["-", "2", "4"]),
     ("slc_cache.blocks", &CACHED, BURSTS, &["-", "2", "3"]),
     ("slc_cache.when_full", &CACHED, WRITES, ALL),
     ("slc_cache.high_water", &CACHED_LOW, BURSTS, &["0.5", "1.0"]),

@@ -88,6 +88,7 @@ const DEVICES: &[&[&str]] = &[
         "nand.slc_mode={ read = \"20us\", program = \"75us\" }",
         "slc_cache={ blocks = 5, when_full = \"wait\", high_water = 1.0, low_water = 0.9 }",
     ],
+    &["allocation=dynamic", "gc.scope=pool", "superblock.parity=2", "geometry.page_size=8KiB", "capacity.spare=0.75"],
 ];
 
 fn small(overrides: &[&str]) -> DeviceConfig {

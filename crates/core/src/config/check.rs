@@ -62,6 +62,7 @@ impl DeviceConfig {
             check.durability();
             check.faults();
             check.pools();
+            check.superblock(self);
             check.thresholds();
             check.buffer();
             check.temperature();
@@ -456,7 +457,7 @@ impl Check<'_> {
     fn durability(&mut self) {
         let device = self.device;
         let needs = device.mapping.scheme.needs(device);
-        let ruled_out = needs.no_power_loss;
+        let ruled_out = device.no_power_loss();
         let without_own = ruled_out.or(needs.no_own_units);
         if let Some(why) = without_own.filter(|_| device.durability.trim_journal) {
             self.refuse("durability.trim_journal", true, why);

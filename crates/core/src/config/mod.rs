@@ -34,6 +34,7 @@ mod shape;
 pub mod slc_cache;
 mod structure;
 mod suggestion;
+pub mod superblock;
 pub mod units;
 mod wiring;
 
@@ -47,6 +48,7 @@ use cells::SlcMode;
 use energy::EnergyConfig;
 use gang::Gang;
 use slc_cache::SlcCacheConfig;
+use superblock::SuperblockConfig;
 
 use crate::cache::eviction::EvictionConfig;
 use crate::ftl::allocation::AllocationConfig;
@@ -123,6 +125,10 @@ pub struct DeviceConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "SlcCacheConfig")]
     pub slc_cache: Option<SlcCacheConfig>,
+    /// Blocks of several planes that are used together, with parity. Without this table, each block is used by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "SuperblockConfig")]
+    pub superblock: Option<SuperblockConfig>,
     /// Data kept in flash for the recovery after a power cut, in addition to `mapping.block_summary`.
     #[serde(default, skip_serializing_if = "Durability::is_default")]
     pub durability: Durability,

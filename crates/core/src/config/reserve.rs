@@ -50,6 +50,14 @@
 //! 3. *The host finds room.* Above the threshold, the pool has more free blocks than the reserves of its planes
 //!    together, so some plane takes host writes. With `gc.scope = "plane"`, a plane above its threshold does.
 //!
+//! # Superblocks
+//!
+//! A share of the blocks, one in n, holds parity (`superblock.parity`). The rule of pools holds for the others. Each
+//! job pads its last program, so a superblock with Q blocks of data gains space if more than Q (U - 1) of its units are
+//! invalid, and some superblock is certain to have these. A superblock is moved while another one is free, which has
+//! room for Q D units, enough for any victim with padding. Host writes leave one superblock free, and the victim is
+//! free after its erase.
+//!
 //! # Failing blocks
 //!
 //! Host writes leave two free blocks in each plane with `[faults]`, or three while a failed block of the plane waits
@@ -230,7 +238,8 @@ impl DeviceConfig {
     fn room_of(&self, good: u32, free_blocks: u32, map: u32) -> u64 {
         let kept = free_blocks.saturating_add(self.frontiers_per_plane()).saturating_add(map);
         let blocks = good.saturating_sub(kept.saturating_add(self.cache_blocks()));
-        (u64::from(blocks) * self.sure_units()).saturating_sub(1)
+        let (of, data) = self.data_planes();
+        (u64::from(blocks) * self.sure_units() * data / of).saturating_sub(1)
     }
 
     /// Returns the number of mapping units that a plane with `good` good blocks can hold and still find a
@@ -303,7 +312,8 @@ impl DeviceConfig {
             let free = u64::from(self.good_blocks()).checked_sub(logical + own);
             return free.filter(|free| *free > 0).map(|free| free as u32);
         }
-        let needed = self.units_to_hold() + 1;
+        let (of, data) = self.data_planes();
+        let needed = ((self.units_to_hold() + 1) * of).div_ceil(data);
         let blocks = needed.div_ceil(self.sure_units()) + u64::from(self.frontiers_per_plane());
         let blocks = blocks + u64::from(self.map_blocks()) + u64::from(self.cache_blocks());
         u64::from(self.good_blocks())

@@ -166,6 +166,7 @@ pub const RULES: &[Rule] = &[
             "scheduler",
             "mapping.scheme",
             "slc_cache.when_full",
+            "superblock",
         ],
         why: "policies remain; options of external ones are not scaled",
     },

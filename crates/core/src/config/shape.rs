@@ -42,7 +42,8 @@ const SHAPELESS: &[&str] = &[
 ];
 
 /// Options that affect the contents of flash. All other options that affect saved states select policies.
-const MEDIA: &[&str] = &["geometry", "gang", "capacity", "nand", "mapping.block_summary", "faults", "slc_cache.blocks"];
+const MEDIA: &[&str] =
+    &["geometry", "gang", "capacity", "nand", "mapping.block_summary", "faults", "slc_cache.blocks", "superblock"];
 
 /// Options that affect saved states.
 #[derive(Clone, Debug, PartialEq)]

@@ -285,9 +285,27 @@ impl Device {
         self.queue(summary);
     }
 
+    /// Queues the parity that is due, after units of a plane were bound.
+    #[inline(never)]
+    pub(super) fn queue_parity(&mut self, plane: PlaneId) {
+        while let Some(ppn) = self.ftl.blocks.take_parity() {
+            let mut parity = Transaction::new(Kind::Summary, Class::Summary);
+            parity.dependency = self.ftl.blocks.depend(ppn);
+            (parity.plane, parity.ppn) = (self.ftl.blocks.plane_of(parity.dependency), ppn);
+            self.queue(parity);
+        }
+        self.ftl.refresh_ready(plane);
+        if self.ftl.blocks.forget_change() {
+            self.tasks.push(Task::Offer(self.ftl.allocation.pool_of(plane)));
+        }
+    }
+
     fn finish_summary(&mut self, id: TransactionId) {
         let Transaction { ppn, dependency, .. } = self.transactions.remove(id);
         let block = self.ftl.blocks.block_of(ppn);
+        if self.ftl.blocks.is_parity(block) {
+            return self.release(dependency);
+        }
         let group = self.ftl.blocks.size_of(block).program_units;
         if self.ftl.program_fails(ppn, group) {
             self.program_failed(ppn, group, 0);
@@ -322,8 +340,9 @@ impl Device {
 
     /// Ends a program of copies by garbage collection, or a copy-back of a page.
     fn finish_copies(&mut self, id: TransactionId) {
-        let Transaction { kind, plane, ppn, .. } = self.transactions.remove(id);
-        let back = kind == Kind::CopyBack;
+        let copies = self.transactions.remove(id);
+        let (back, ppn) = (copies.kind == Kind::CopyBack, copies.ppn);
+        let plane = if back { copies.plane } else { copies.job() };
         let shape = self.ftl.shape();
         let units = if back { shape.units_per_page.divisor() } else { shape.units_per_program };
         if self.ftl.program_fails(ppn, units) {

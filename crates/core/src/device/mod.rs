@@ -34,7 +34,7 @@ use crate::ftl::gc::collector::{Collector, Released};
 use crate::ftl::mapping::{Context, MergeDefect};
 use crate::ftl::space::{Block, Role};
 use crate::host::interface::HostInterface;
-use crate::metrics::counters::CopyCause;
+use crate::metrics::counters::{CopyCause, ProgramCause};
 use crate::nand::array::Array;
 use crate::nand::busy_time::BusyAccounting;
 use crate::observe::{Observers, View};
@@ -288,7 +288,10 @@ impl Device {
                 return Err(format!("{programmed} units programmed, but {valid} valid and {gone} invalid"));
             }
             let gone = gone + self.ftl.scheme().report(&self.ftl).unwritten;
-            if erased > gone {
+            let parity = counters.pages_programmed[ProgramCause::Parity as usize]
+                * u64::from(self.config.units_per_page())
+                / u64::from(self.config.pages_per_unit());
+            if erased > gone + parity {
                 return Err(format!("{erased} units erased, but only {gone} invalid"));
             }
             let held = |block| self.durability.as_ref().is_some_and(|durability| durability.holds(block));
@@ -357,8 +360,10 @@ impl Device {
             }
             return;
         }
-        let erase = self.jobs.erase(&self.ftl, block);
-        self.queue(erase);
+        for block in self.ftl.blocks.erased_with(block) {
+            let erase = self.jobs.erase(&self.ftl, block);
+            self.queue(erase);
+        }
     }
 
     /// Removes one dependent of a block.

@@ -73,7 +73,7 @@ fn wrong(what: String) -> StateError {
 }
 
 /// Names of all sections, in file order. A state has only the sections of the parts that its device has.
-const SECTIONS: [&str; 16] = [
+const SECTIONS: [&str; 17] = [
     "media/blocks",
     "policy/mapping",
     "media/map",
@@ -81,6 +81,7 @@ const SECTIONS: [&str; 16] = [
     "media/sectors",
     "media/counts",
     "media/folding",
+    "media/parity",
     "media/contents",
     "media/faults",
     "policy/allocation",

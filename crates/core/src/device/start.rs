@@ -11,7 +11,7 @@ use crate::metrics::counters::{ProgramCause, ReadCause};
 use crate::nand::array::{Operation, Spot};
 use crate::sim::id::{LunId, Ppn, TransactionId};
 use crate::sim::time::Time;
-use crate::work::{Kind, Purpose, Transaction};
+use crate::work::{Kind, Purpose, Task, Transaction};
 
 impl Binder for Device {
     #[inline(always)]
@@ -191,6 +191,9 @@ impl Device {
             self.ftl.refresh_ready(plane);
         }
         self.jobs.note_taken(&mut self.ftl, plane, self.now).for_each(|plane| self.clean(plane));
+        if self.ftl.blocks.has_superblocks() {
+            self.queue_parity(plane);
+        }
         let write = &self.transactions[id];
         let mut program = self.program(write, self.interface.tag_of(write.request()));
         if let Some(kept) = kept {
@@ -265,12 +268,15 @@ impl Device {
     /// Drops a copy operation of garbage collection that has nothing to do. Units stay at their old addresses if the
     /// device is read-only.
     fn drop_copies(&mut self, id: TransactionId) -> bool {
-        let plane = self.transactions.remove(id).plane;
+        let copies = self.transactions.remove(id);
+        let plane = if copies.kind == Kind::GcWrite { copies.job() } else { copies.plane };
         self.jobs[plane].busy = false;
         if self.ftl.is_read_only() {
             self.end_hold(plane);
-        } else {
+        } else if plane == copies.plane {
             self.clean(plane);
+        } else {
+            self.tasks.push(Task::Clean(plane));
         }
         false
     }
@@ -278,17 +284,24 @@ impl Device {
     /// Binds the program of units that garbage collection has read. Drops units that were invalidated since, and starts
     /// nothing if none is left.
     fn start_copies(&mut self, id: TransactionId, at: Spot) -> bool {
-        let plane = self.transactions[id].plane;
+        let (plane, job) = (self.transactions[id].plane, self.transactions[id].job());
         if self.ftl.is_read_only() {
             return self.drop_copies(id);
         }
-        self.drop_invalid(plane, false);
-        let Some((first, cause)) = self.jobs[plane].bind_copies(&mut self.ftl, plane) else {
+        self.drop_invalid(job, false);
+        // Other jobs may have filled the plane of an open superblock.
+        if self.ftl.blocks.has_superblocks() && self.ftl.blocks.plane_of_copies(plane) != Some(plane) {
+            return self.drop_copies(id);
+        }
+        let Some((first, cause)) = self.jobs[job].bind_copies(&mut self.ftl, plane) else {
             return self.drop_copies(id);
         };
         self.transactions[id].ppn = first;
+        if self.ftl.blocks.has_superblocks() {
+            self.queue_parity(plane);
+        }
         let renumbers = self.renumbers_copies();
-        self.observe(move |observers, view| observers.copies_began(view, plane, first, renumbers));
+        self.observe(move |observers, view| observers.copies_began(view, job, first, renumbers));
         let purpose = match cause {
             ProgramCause::Wear => Purpose::Wear,
             ProgramCause::Fold => Purpose::Fold,
@@ -354,6 +367,12 @@ impl Device {
 
     fn start_summary(&mut self, id: TransactionId, at: Spot) -> bool {
         let summary = self.transactions[id];
+        if self.ftl.blocks.is_parity(self.ftl.blocks.block_of(summary.ppn)) {
+            self.ftl.note_parity(summary.ppn);
+            self.ftl.counters.program_commands += u64::from(self.ftl.shape().pages_per_unit);
+            *self.array.draft_mut(at) = self.program(&summary, u64::MAX);
+            return true;
+        }
         self.ftl.note_summary(self.ftl.blocks.block(self.ftl.blocks.block_of(summary.ppn)).role);
         self.observe(move |observers, view| observers.summary_began(view, summary.ppn));
         *self.array.draft_mut(at) = Operation { pages: 1, ..self.program(&summary, u64::MAX) };

@@ -282,7 +282,7 @@ impl Ftl {
         let is_paced = ftl.shape.paces || ftl.shape.bursts || ftl.shape.is_exclusive;
         ftl.collects_simply = !ftl.keeps_data && ftl.pools.is_none() && !is_paced;
         ftl.mark_factory_bad(device);
-        if ftl.active.is_some() {
+        if ftl.active.is_some() || ftl.blocks.has_superblocks() {
             (0..planes).for_each(|plane| ftl.refresh_ready(PlaneId(plane)));
         }
         Ok(ftl)
@@ -401,8 +401,11 @@ impl Ftl {
         if self.active.is_some() {
             return self.refresh_active(plane);
         }
-        let position = self.allocation.order().position(plane);
-        self.ready.set(position, self.blocks.takes_host_write(plane));
+        let changed = if self.blocks.has_superblocks() { self.blocks.changed_with(plane) } else { None };
+        for plane in changed.unwrap_or(plane.0..plane.0 + 1).map(PlaneId) {
+            let position = self.allocation.order().position(plane);
+            self.ready.set(position, self.blocks.takes_host_write(plane));
+        }
     }
 
     /// Makes all host writes wait, or ends this.
@@ -706,6 +709,9 @@ impl Ftl {
         let ppn = self.program_now(at, ProgramCause::Host, lpn.0);
         self.written_now(lpn, old, ppn, contents);
         self.close_if_full(ppn, at, Role::Data);
+        if self.blocks.has_superblocks() {
+            self.program_parity_now(plane);
+        }
         if self.shape.keeps_level && self.blocks.room(at).is_multiple_of(self.shape.units_per_program) {
             self.keep_pace(plane);
         } else if self.shape.single_frontier && self.blocks.offset_in_block(ppn) + 1 == self.shape.units_per_program {
@@ -980,6 +986,9 @@ impl Ftl {
         self.counters.pages_programmed[ProgramCause::Padding as usize] +=
             u64::from(self.shape.units_per_page.divide(count));
         self.close_if_full(Ppn(ppn.0 + count - 1), at, self.blocks.role_at(ppn));
+        if self.blocks.has_superblocks() {
+            self.program_parity_now(self.blocks.plane_of(self.blocks.block_of(ppn)));
+        }
     }
 
     /// Returns the contents of the sectors `first..end` of a unit, in functional mode, for verification. Its

@@ -3,7 +3,7 @@
 use super::Ftl;
 use super::mapping::{Location, PADDING, TRANSLATION};
 use super::space::Role;
-use crate::metrics::counters::{Counters, FaultCounts};
+use crate::metrics::counters::{Counters, FaultCounts, ProgramCause};
 use crate::metrics::table::Count;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::state::{COUNT_LIMIT, Reader, StateError, Writer};
@@ -49,6 +49,9 @@ impl Ftl {
                 self.counters.clone().of_folding().into_iter().try_for_each(|count| out.u64(*count))
             })?;
         }
+        if self.blocks.has_superblocks() {
+            out.section("media/parity", |out| out.u64(self.counters.pages_programmed[ProgramCause::Parity as usize]))?;
+        }
         if let Some(media) = &self.media {
             out.section("media/contents", |out| media.save(out))?;
         }
@@ -88,6 +91,10 @@ impl Ftl {
                     Ok(())
                 })
             })?;
+        }
+        if self.blocks.has_superblocks() {
+            self.counters.pages_programmed[ProgramCause::Parity as usize] =
+                input.section("media/parity", |input| input.count("pages of parity"))?;
         }
         if let Some(media) = &mut self.media {
             input.section("media/contents", |input| media.load(input))?;

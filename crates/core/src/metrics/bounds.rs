@@ -123,7 +123,10 @@ impl Work<'_> {
             .map(|&cause| counters.pages_read[cause as usize])
             .sum();
         let copies: u64 =
-            [ProgramCause::Gc, ProgramCause::Wear, ProgramCause::Merge, ProgramCause::Fold].map(programs).iter().sum();
+            [ProgramCause::Gc, ProgramCause::Wear, ProgramCause::Merge, ProgramCause::Fold, ProgramCause::Parity]
+                .map(programs)
+                .iter()
+                .sum();
         let summaries = programs(ProgramCause::Summary);
         let erases = counters.blocks_erased;
         let moved = (counters.units_moved() + counters.wasted_copies) * u64::from(config.pages_per_unit());

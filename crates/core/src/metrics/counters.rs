@@ -36,6 +36,9 @@ causes! {
         /// Data that folding moved out of the SLC cache (`config.slc_cache`).
         #[serde(default, skip_serializing_if = "is_zero")]
         Fold = 11: fold,
+        /// Parity of superblocks (`config.superblock.parity`).
+        #[serde(default, skip_serializing_if = "is_zero")]
+        Parity: parity,
     }
 }
 
@@ -263,11 +266,16 @@ counters! {
     }
 }
 
-/// Positions of the counts of folding among all counts. Saved states have them elsewhere, because most devices do not
-/// fold.
-const OF_FOLDING: [usize; 3] = {
+/// Positions of the counts of folding and of parity among all counts. Saved states have them elsewhere, because most
+/// devices have neither.
+const ELSEWHERE: [usize; 4] = {
     let (programs, reads) = (ProgramCause::ALL.len(), ReadCause::ALL.len());
-    [ProgramCause::Fold as usize, programs + ReadCause::Fold as usize, programs + reads + CopyCause::Fold as usize]
+    [
+        ProgramCause::Fold as usize,
+        ProgramCause::Parity as usize,
+        programs + ReadCause::Fold as usize,
+        programs + reads + CopyCause::Fold as usize,
+    ]
 };
 
 counters! {
@@ -356,7 +364,7 @@ impl Counters {
             [units_rewritten.values(), background.values(), log_blocks.values(), faults.values(), slc.values()];
         let mut values = self.values();
         values.truncate(values.len() - left_out.concat().len());
-        for position in OF_FOLDING.into_iter().rev() {
+        for position in ELSEWHERE.into_iter().rev() {
             values.remove(position);
         }
         values
@@ -365,7 +373,7 @@ impl Counters {
     /// Creates counters from the counts of [`Counters::saved`]. The others are 0.
     pub fn of_saved(saved: &[u64]) -> Counters {
         let mut values = saved.to_vec();
-        for position in OF_FOLDING {
+        for position in ELSEWHERE {
             values.insert(position, 0);
         }
         Counters::of_values(&values)

@@ -160,6 +160,11 @@ fn prewrite_evenly(device: &mut Device, units: &[u32]) -> Result<(), String> {
                     use `allocation`";
         return Err(what.to_owned());
     }
+    if device.config().superblock.is_some() {
+        let what = "even prewriting spreads pages over all planes, but superblocks have parity in some of them: use \
+                    `allocation`";
+        return Err(what.to_owned());
+    }
     let ftl = device.ftl_mut();
     // Number of units in each plane for which the allocation has reserved room elsewhere.
     let mut guests = vec![0u64; order.len() as usize];

@@ -15,7 +15,7 @@ pub enum Class {
     /// An operation of garbage collection in a plane at or below `gc.hard_threshold`. With `gc.pace = "proportional"`:
     /// in a plane that has to free space before the host uses more of it. With `gc.pace.burst`: in a burst.
     UrgentGc,
-    /// A program of a summary page, the last page of its block.
+    /// A program of a summary page, the last page of its block, or of parity.
     Summary,
     /// A read of a translation page.
     MapRead,
@@ -74,8 +74,8 @@ impl Class {
         Class::BackgroundGc,
     ];
 
-    /// Returns `true` for garbage collection and summary pages, which are not host operations. Attribution counts waits
-    /// for such operations as waits for garbage collection.
+    /// Returns `true` for garbage collection, summaries and parity, which are not host operations. Attribution counts
+    /// waits for such operations as waits for garbage collection.
     #[inline]
     pub const fn is_collecting(self) -> bool {
         matches!(self, Class::Gc | Class::UrgentGc | Class::BackgroundGc | Class::Summary)

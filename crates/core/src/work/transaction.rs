@@ -24,13 +24,13 @@ pub enum Kind {
     Write,
     /// A page read of garbage collection; see [`Transaction::job`].
     GcRead,
-    /// A program of garbage collection. Its mapping units are in the plane's job.
+    /// A program of garbage collection. Its mapping units are in a job; see [`Transaction::job`].
     GcWrite,
     /// A page that garbage collection moves within its plane. Its mapping units are in the plane's job.
     CopyBack,
     /// An erase; see [`Transaction::block`].
     Erase,
-    /// A program of a summary page.
+    /// A program of a summary page, or of parity.
     Summary,
     /// A part of a host read that waits for its map entry; see [`Transaction::request`], [`Transaction::offset`].
     Translate,
@@ -156,8 +156,8 @@ impl Transaction {
         request, of_request: RequestId = RequestId, |id: RequestId| id.0, [HostRead, SlotRead, Write, Translate];
         /// Returns the write that the read completes.
         write, of_write: TransactionId = TransactionId, |id: TransactionId| id.0, [RmwRead];
-        /// Returns the plane whose job of garbage collection reads the page.
-        job, of_job: PlaneId = PlaneId, |plane: PlaneId| plane.0, [GcRead];
+        /// Returns the plane whose job of garbage collection reads the page, or has read the units.
+        job, of_job: PlaneId = PlaneId, |plane: PlaneId| plane.0, [GcRead, GcWrite];
         /// Returns the number of the translation page.
         map_page, of_map_page: u32 = |page| page, |page| page, [MapRead, MapWrite, MapHold];
         /// Returns the number of the logical block.

@@ -89,7 +89,9 @@ fn check_erases(device: &Device) -> Result<(), String> {
     let paused = ftl.blocks.all().iter().filter(|block| block.state == BlockState::Victim).count() as u64;
     let erases: u64 = ftl.blocks.all().iter().map(|b| u64::from(b.erases)).sum();
     let counters = &ftl.counters;
-    let reclaimed = counters.victims + counters.map.victims + counters.migrations + counters.slc.folded;
+    let is_parity = |&(id, _): &(u32, _)| ftl.blocks.is_parity(BlockId(id));
+    let of_parity: u64 = (0..).zip(ftl.blocks.all()).filter(is_parity).map(|(_, b)| u64::from(b.erases)).sum();
+    let reclaimed = counters.victims + counters.map.victims + counters.migrations + counters.slc.folded + of_parity;
     if erases != counters.blocks_erased || erases + counters.faults.erases_failed + paused != reclaimed {
         let counted = counters.blocks_erased;
         return Err(format!("{erases} erases, {counted} counted, {reclaimed} victims and cold blocks"));
@@ -139,12 +141,12 @@ fn check_logical_blocks(device: &Device) -> Result<(), String> {
 /// Checks that the units programmed are the pages programmed, by cause.
 fn check_programs(device: &Device) -> Result<(), String> {
     let (config, counters) = (device.config(), &device.ftl().counters);
-    let summaries = counters.pages_programmed[ProgramCause::Summary as usize];
-    let pages = counters.pages_programmed_total() - summaries;
+    let without = [ProgramCause::Summary, ProgramCause::Parity].map(|cause| counters.pages_programmed[cause as usize]);
+    let pages = counters.pages_programmed_total() - without.iter().sum::<u64>();
     let units = counters.units_programmed + counters.units_padded;
     let (have, want) = (pages * u64::from(config.units_per_page()), units * u64::from(config.pages_per_unit()));
     if have != want {
-        return Err(format!("{pages} pages programmed without summaries, but {units} units"));
+        return Err(format!("{pages} pages programmed without summaries and parity, but {units} units"));
     }
     // Units of the buffer are programmed each time they are written back.
     let buffer = device.buffer().map_or_else(Default::default, |buffer| buffer.counts);

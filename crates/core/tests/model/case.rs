@@ -219,6 +219,13 @@ impl Case {
         Case::draw(seed, seed.is_multiple_of(5), scheme, more)
     }
 
+    /// Draws a device with superblocks, most of them with parity.
+    pub fn superblocks(seed: u64) -> Case {
+        let mut case = Case::draw(seed, seed.is_multiple_of(3), Scheme::Page, &[superblocks]);
+        case.overrides.retain(|text| !text.starts_with("gc.background="));
+        case
+    }
+
     /// Draws a device with pools of planes and the highest capacity that is accepted.
     pub fn full_pooled(seed: u64) -> Case {
         let scheme = if seed.is_multiple_of(4) { Scheme::Dftl } else { Scheme::Page };
@@ -796,6 +803,36 @@ fn pools(rng: &mut Rng, overrides: &mut Vec<String>) {
     overrides.push(format!("allocation={{ dynamic = {{ order = \"{order}\", scope = {scope}, tie = \"{tie}\" }} }}"));
     overrides.push(format!("gc.scope={}", pick(rng, &["plane", "pool", "pool"])));
     overrides.push(format!("gc.destination={}", pick(rng, &["plane", "plane", "pool"])));
+}
+
+/// Draws superblocks of the planes of a pool, and removes the options that they exclude.
+fn superblocks(rng: &mut Rng, overrides: &mut Vec<String>) {
+    let excluded = [
+        "temperature=",
+        "gc.victim=",
+        "gc.frontiers=",
+        "gc.destination=",
+        "mapping.block_summary",
+        "nand.advanced.copy_back",
+        "nand.advanced.multi_plane_program=",
+        "nand.advanced.interleave=",
+        "geometry.chips=",
+    ];
+    overrides.retain(|text| !excluded.iter().any(|option| text.starts_with(option)));
+    overrides.push(format!("geometry.chips={}", pick(rng, &[2, 4])));
+    let scope = pick(rng, &["channel", "device", "device"]);
+    let order = pick(rng, &ORDERS);
+    overrides.push(format!("allocation={{ dynamic = {{ order = \"{order}\", scope = \"{scope}\" }} }}"));
+    overrides.extend(["gc.scope=pool", "gc.destination=plane"].map(str::to_owned));
+    let config = device_config(overrides);
+    overrides.push(format!("geometry.blocks={}", config.geometry.blocks + 4));
+    let AllocationConfig::Dynamic(options) = &config.allocation else { return };
+    let planes = options.planes_per_pool(&config);
+    let stripes: Vec<u32> = (2..=planes).filter(|parity| planes.is_multiple_of(*parity)).collect();
+    overrides.push(match one_in(rng, 4) {
+        true => "superblock={}".to_owned(),
+        false => format!("superblock.parity={}", pick(rng, &stripes)),
+    });
 }
 
 /// Limits the active blocks of pools.

@@ -164,6 +164,13 @@ fn seeds(cases: u64) -> std::ops::Range<u64> {
 }
 
 #[test]
+fn superblocks_change_no_answer() {
+    for seed in seeds(cases(5)) {
+        assert_passes(&Case::superblocks(seed));
+    }
+}
+
+#[test]
 fn delays_and_hints_change_no_answer() {
     for seed in seeds(cases(10)) {
         assert_passes(&Case::throttled(seed));

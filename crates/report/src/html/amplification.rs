@@ -81,6 +81,7 @@ fn pages(summary: &Summary) -> Option<Figure> {
         ("merges", [programs.merge, reads.merge]),
         ("trim journal", [programs.journal, 0]),
         ("checkpoint", [programs.checkpoint, 0]),
+        ("parity", [programs.parity, 0]),
     ];
     let there = causes.iter().enumerate().filter(|(_, (_, pages))| pages.iter().any(|count| *count > 0));
     // A run may have read or programmed nothing.

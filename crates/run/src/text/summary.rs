@@ -404,6 +404,7 @@ fn amplification(page: &mut Page, summary: &Summary) {
         ("wear leveling", causes.wear),
         ("folding", causes.fold),
         ("summary", causes.summary),
+        ("parity", causes.parity),
         ("padding", causes.padding),
         ("wasted for copy-back", causes.waste_copyback),
         ("wasted for alignment", causes.waste_alignment),

@@ -15,8 +15,8 @@ use crate::sim::table::Table;
 
 impl Ftl {
     /// Assigns a victim to a job of the pool of `plane`, if the pool, or a plane of it, is at its threshold, or below
-    /// `gc.background.until` in idle time. Returns the plane of the job.
-    pub fn assign_victim(&mut self, plane: PlaneId, jobs: &Table<PlaneId, Job>) -> Option<PlaneId> {
+    /// `gc.background.until` in idle time. Returns the planes of the jobs that have something to do.
+    pub fn assign_victim(&mut self, plane: PlaneId, jobs: &Table<PlaneId, Job>) -> Option<Range<u32>> {
         let pools = self.pools.as_deref()?;
         let (by_pool, planes) = (pools.by_pool, pools.of(plane));
         let coming = |ftl: &Ftl, plane| {
@@ -49,11 +49,15 @@ impl Ftl {
         assigned
     }
 
-    /// Chooses a victim of the pool or plane of `first`, which counts `free` free blocks, and assigns it to a job.
-    fn choose_and_assign(&mut self, first: PlaneId, free: u32, jobs: &Table<PlaneId, Job>) -> Option<PlaneId> {
+    /// Chooses a victim of the pool or plane of `first`, which counts `free` free blocks, and assigns it to a job, or a
+    /// superblock to all jobs of the pool.
+    fn choose_and_assign(&mut self, first: PlaneId, free: u32, jobs: &Table<PlaneId, Job>) -> Option<Range<u32>> {
         let is_background = free > self.soft() || !self.wants_gc(first, free);
         if is_background && (free >= self.pools.as_deref()?.until || self.has_queued_victim(first, jobs)) {
             return None;
+        }
+        if self.blocks.has_superblocks() {
+            return self.assign_superblock(first, jobs).then(|| self.planes_together(first));
         }
         let target = if self.moves_anywhere() {
             Some(self.plane_for_copies(first, |plane| {
@@ -72,7 +76,7 @@ impl Ftl {
         }
         let job = target.unwrap_or_else(|| self.blocks.plane_of(victim));
         self.pools.as_mut()?.assigned[job.index()].push_back(victim);
-        Some(job)
+        Some(job.0..job.0 + 1)
     }
 
     /// Returns `true` if a victim waits for the end of another one, in the pool of a plane. Then no further one is

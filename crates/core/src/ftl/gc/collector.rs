@@ -278,9 +278,9 @@ impl Collector {
     #[cold]
     fn assign_victims(&self, ftl: &mut Ftl, tasks: &mut Tasks, plane: PlaneId) {
         while !ftl.is_read_only()
-            && let Some(job) = ftl.assign_victim(plane, &self.jobs)
+            && let Some(planes) = ftl.assign_victim(plane, &self.jobs)
         {
-            tasks.push(Task::Clean(job));
+            planes.for_each(|plane| tasks.push(Task::Clean(PlaneId(plane))));
         }
     }
 
@@ -495,6 +495,10 @@ impl Collector {
         };
         let mut operation = Transaction::new(kind, class);
         (operation.plane, operation.ppn, operation.units) = (plane, ppn, units);
+        if kind == Kind::GcWrite {
+            operation.plane = ftl.blocks.plane_of_copies(plane).unwrap_or(plane);
+            operation = operation.of_job(plane);
+        }
         if kind == Kind::GcRead {
             operation = operation.of_job(plane);
             if ftl.pools.is_some() {

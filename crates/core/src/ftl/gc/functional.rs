@@ -55,6 +55,9 @@ impl Ftl {
         if !self.wants_gc(plane, self.blocks.free_together(plane)) {
             return false;
         }
+        if self.blocks.has_superblocks() {
+            return self.collect_superblock(plane);
+        }
         let anywhere = self.moves_anywhere();
         let target = if anywhere { self.plane_for_copies(plane, |_| Some(InHand::default())) } else { None };
         // The erase of a victim may fail, and then gives no space back.
@@ -133,6 +136,7 @@ impl Ftl {
         let by_class = self.shape.single_frontier && self.shape.classes > 1;
         let mut left = &moving.copies[..];
         while let Some(first) = left.first() {
+            let plane = self.blocks.plane_of_copies(plane).unwrap_or(plane);
             let at = self.blocks.frontier_for_copy(plane, first.from, self.class_of(first.lpn));
             let room = match self.blocks.room(at) {
                 0 => self.blocks.data_units(),
@@ -164,6 +168,9 @@ impl Ftl {
             self.blocks.note_copied(self.blocks.block_of(run[0].from), self.blocks.block_of(first), count);
         }
         self.close_if_full(Ppn(first.0 + count - 1), at, Role::Data);
+        if self.blocks.has_superblocks() {
+            self.program_parity_now(self.blocks.plane_of(self.blocks.block_of(first)));
+        }
     }
 
     /// Updates classes, contents, uncorrectable units and the map in flash for units that have moved.

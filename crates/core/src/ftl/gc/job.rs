@@ -269,7 +269,9 @@ impl Job {
     fn choose_assigned(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
         let Some(pools) = &ftl.pools else { return false };
         let claim = Claim::Victim(self.in_hand(ftl, plane));
-        let has_room = || ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), claim);
+        // A whole superblock has found room.
+        let has_room =
+            || ftl.blocks.has_superblocks() || ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), claim);
         if pools.assigned(plane).is_none() || self.leaves_victim(ftl, plane) || !has_room() {
             return false;
         }
@@ -279,7 +281,9 @@ impl Job {
         }
         let Some(victim) = ftl.pools.as_mut().and_then(|pools| pools.take_assigned(plane)) else { return false };
         let from = ftl.blocks.plane_of(victim);
-        ftl.note_victim(from, victim, if from == plane { self.awaiting_erase } else { 0 });
+        if ftl.blocks.block(victim).role == Role::Data {
+            ftl.note_victim(from, victim, if from == plane { self.awaiting_erase } else { 0 });
+        }
         self.is_background = ftl.blocks.block(victim).moved_for == CopyCause::Background;
         self.moving.start(ftl, victim);
         let left = if ftl.shape().trim_journal { ftl.shape().units_per_program } else { 0 };

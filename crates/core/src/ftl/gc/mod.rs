@@ -8,6 +8,7 @@ mod functional;
 mod idle;
 pub mod job;
 pub mod pools;
+mod superblock;
 pub mod trigger;
 pub mod victim;
 pub mod wear;

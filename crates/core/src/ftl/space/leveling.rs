@@ -21,7 +21,7 @@ impl Space {
         let view = self.view(region);
         let (erases, count) = match view.role() {
             Role::Data => self.erases_with(view.plane()),
-            Role::Map | Role::Cache => (view.erases, view.count),
+            Role::Map | Role::Cache | Role::Parity => (view.erases, view.count),
         };
         let view = RegionView { cold: wear.cold.as_ref(), erases, count, ..view };
         let answer = ask(&mut *wear.policy, &view);

@@ -30,6 +30,9 @@ impl Space {
     #[inline]
     pub fn may_take(&self, region: RegionId, claim: Claim) -> bool {
         let region = &self.regions[region.0 as usize];
+        if let Some(superblocks) = &self.superblocks {
+            return self.finds_room_in(superblocks, region, claim);
+        }
         // Most writes need no other test.
         if matches!(claim, Claim::Write { besides: 0 }) && region.free > region.reserve {
             return true;

@@ -19,6 +19,8 @@ mod region;
 mod reserve;
 mod runs;
 mod saving;
+mod stripes;
+mod superblocks;
 mod victims;
 mod view;
 mod wear;
@@ -42,6 +44,7 @@ pub use free::FreeOrder;
 pub(crate) use ranks::Ranks;
 use region::{Cache, Frontier, Layout, Region};
 pub use region::{FrontierId, RegionId, Role};
+use stripes::Superblocks;
 use victims::Victims;
 pub use view::{BlockView, RegionView};
 use wear::Leveling;
@@ -81,6 +84,8 @@ pub struct Space {
     wear: Option<Box<Leveling>>,
     /// `None` without an SLC cache.
     cache: Option<Box<Cache>>,
+    /// `None` if each block is used by itself.
+    superblocks: Option<Box<Superblocks>>,
     /// Number of the first region of host writes: that of the cache, or of data.
     first_host_region: u32,
     /// True if wear is leveled or if there is an SLC cache.
@@ -138,8 +143,8 @@ fn regions(device: &DeviceConfig, layouts: &[Layout], role: Role) -> impl Iterat
         Role::Data => device.reserve(),
         // Translation pages are moved when their block fails.
         Role::Map => RESERVE,
-        // Folding takes its room from data.
-        Role::Cache => 0,
+        // Folding takes its room from data. Blocks of parity are those of superblocks.
+        Role::Cache | Role::Parity => 0,
     };
     (0..device.total_planes()).map(move |plane| Region {
         free: layout.blocks,
@@ -178,8 +183,8 @@ impl Space {
             free.add(PlaneId(block / per_plane), BlockId(block), 0);
         }
         // Folding takes the blocks of the cache in their order.
-        let victims = [victim(Role::Data)?, victim(Role::Map)?, None];
-        let [data, _, cache] = &layouts;
+        let victims = [victim(Role::Data)?, victim(Role::Map)?, None, None];
+        let [data, _, cache, _] = &layouts;
         let blocks = (0..device.total_blocks()).map(|block| Block { role: role_of(block), ..Block::default() });
         let total_units = device.total_blocks() as usize * device.units_per_block() as usize;
         let mut space = Space {
@@ -197,6 +202,7 @@ impl Space {
             first_host_region: if cached > 0 { Role::Cache as u32 * planes } else { 0 },
             has_one_host_frontier: cached == 0 && data.writes == 1,
             cache: Cache::new(device),
+            superblocks: Superblocks::new(device),
             units_per_block: Divider::new(device.units_per_block()),
             blocks_per_plane: Divider::new(per_plane),
             is_native: layouts.iter().all(|layout| layout.cells.is_native()),
@@ -354,11 +360,17 @@ impl Space {
         let ppn = Ppn(frontier.next);
         frontier.next += units;
         frontier.left -= units;
+        if self.superblocks.is_some() {
+            self.note_bound(at, ppn, units);
+        }
         ppn
     }
 
     #[cold]
     fn open_block(&mut self, at: FrontierId) {
+        if self.superblocks.is_some() {
+            return self.open_superblock(at);
+        }
         let &Region { plane, role, first, .. } = self.region_at(at);
         if role == Role::Cache {
             let block = self.take_of_cache(plane);
@@ -556,7 +568,9 @@ impl Space {
     #[inline]
     pub fn can_erase(&self, id: BlockId) -> bool {
         let block = &self.blocks[id.index()];
-        block.state == BlockState::AwaitingErase && (block.dependents == 0 || self.ignore_dependents)
+        block.state == BlockState::AwaitingErase
+            && (block.dependents == 0 || self.ignore_dependents)
+            && (self.superblocks.is_none() || self.are_erasable(id))
     }
 
     /// Adds a dependent to the block of `ppn`. Returns the block.
@@ -584,7 +598,10 @@ impl Space {
     pub fn release(&mut self, id: BlockId) -> bool {
         let block = &mut self.blocks[id.index()];
         block.dependents -= 1;
-        block.dependents == 0 && block.state == BlockState::AwaitingErase && !self.ignore_dependents
+        block.dependents == 0
+            && block.state == BlockState::AwaitingErase
+            && !self.ignore_dependents
+            && (self.superblocks.is_none() || self.are_erasable(id))
     }
 
     /// Returns an erased block to the free blocks of its region, unless the wear policy fills it with cold data.
@@ -593,9 +610,13 @@ impl Space {
         self.awaiting_erase.remove(&id.0);
         let block = &mut self.blocks[id.index()];
         debug_assert_eq!(block.valid, 0, "an erased block holds no valid units");
-        block.state = BlockState::Free;
         block.erases += 1;
         self.planes[plane.index()].erases += 1;
+        if self.superblocks.is_some() {
+            return self.member_erased(id);
+        }
+        let block = &mut self.blocks[id.index()];
+        block.state = BlockState::Free;
         let free = self.role_of_free(id);
         let role = std::mem::replace(&mut self.blocks[id.index()].role, free);
         self.add_free(plane, role);
@@ -618,6 +639,9 @@ impl Space {
         let ppn = Ppn(frontier.next);
         frontier.next += over;
         frontier.left -= over;
+        if self.superblocks.is_some() {
+            self.note_bound(at, ppn, over);
+        }
         Some((ppn, over))
     }
 

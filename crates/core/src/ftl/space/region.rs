@@ -18,11 +18,13 @@ pub enum Role {
     Map,
     /// Data that the host has written to the SLC cache. These blocks have fixed addresses.
     Cache,
+    /// Parity of a superblock. These blocks have no frontiers and no valid units.
+    Parity,
 }
 
 impl Role {
     /// All roles, in the order of their numbers.
-    pub const ALL: [Role; 3] = [Role::Data, Role::Map, Role::Cache];
+    pub const ALL: [Role; 4] = [Role::Data, Role::Map, Role::Cache, Role::Parity];
 
     /// Returns `true` if blocks of this role hold what those of another role do. The SLC cache holds data.
     pub fn holds(self, other: Role) -> bool {
@@ -127,7 +129,15 @@ impl Layout {
             first: map.first + device.total_planes() * map.frontiers(),
             ..map
         };
-        [data, map, cache]
+        let parity = Layout {
+            blocks: 0,
+            writes: 0,
+            first: cache.first + device.total_planes() * cache.frontiers(),
+            size: data_size,
+            cells: CellMode::Native,
+            ..map
+        };
+        [data, map, cache, parity]
     }
 
     /// Returns the number of frontiers of each region.

@@ -77,7 +77,7 @@ impl Space {
     /// classes, migrated units if there is one for them, and the SLC cache if there is one. `None` for another frontier
     /// that the device does not have.
     fn saved_frontiers(&self, plane: PlaneId) -> Vec<Option<FrontierId>> {
-        let [data, map, _] = &self.layouts;
+        let [data, map, ..] = &self.layouts;
         let moved = (!data.is_shared).then(|| self.gc_frontier(plane));
         let map = (map.frontiers() > 0).then(|| self.map_frontier(plane));
         let of_class = |class| Some(self.host_frontier(plane, class));
@@ -91,7 +91,7 @@ impl Space {
     /// to translation pages, indexed by plane.
     pub(in crate::ftl) fn load(&mut self, fails: bool, input: &mut Reader) -> Result<Vec<u32>, StateError> {
         for id in (0..self.blocks.len() as u32).map(BlockId) {
-            let free = self.role_of_free(id);
+            let (free, is_parity) = (self.role_of_free(id), self.is_parity(id));
             let block = &mut self.blocks[id.index()];
             let state = input.u8()?;
             let is_kept = state & FAILED != 0;
@@ -100,7 +100,11 @@ impl Space {
                 return Err(input.damaged(format!("block state {state}")));
             };
             let failed = is_kept || matches!(known, BlockState::Failed | BlockState::Bad);
-            let role = if state & MAP != 0 { Role::Map } else { free };
+            let role = match *known {
+                _ if state & MAP != 0 => Role::Map,
+                BlockState::Closed if is_parity => Role::Parity,
+                _ => free,
+            };
             if role == Role::Map && free == Role::Cache {
                 return Err(input.damaged(format!("translation pages in block {} of the SLC cache", id.0)));
             }
@@ -122,6 +126,9 @@ impl Space {
             }
         }
         self.count_free();
+        self.superblocks_loaded().map_err(|plane| {
+            input.damaged(format!("plane {} and others of its pool have different superblocks", plane.0))
+        })?;
         self.clock = input.count("host writes")?;
         Ok(owed)
     }
@@ -221,7 +228,9 @@ impl Space {
     pub(in crate::ftl) fn written(&self) -> Vec<u16> {
         let is_full =
             |block: &Block| matches!(block.state, BlockState::Closed | BlockState::Failed | BlockState::WornOut);
-        let count = |block: &Block| if is_full(block) { self.size(block.role).data_units } else { 0 };
+        // The addresses of parity have no owners.
+        let is_counted = |block: &Block| is_full(block) && block.role != Role::Parity;
+        let count = |block: &Block| if is_counted(block) { self.size(block.role).data_units } else { 0 };
         let mut written: Vec<u16> = self.blocks.iter().map(|block| count(block) as u16).collect();
         for frontier in self.frontiers.iter().filter(|frontier| frontier.left > 0) {
             let (block, offset) = self.units_per_block.divide_with_rest(frontier.next);

@@ -2,7 +2,6 @@
 
 use super::distributions::{EACH, rounded};
 use super::*;
-use crate::config::BlockSummary;
 use crate::metrics::attribution::Bands;
 use crate::metrics::bounds::Demand;
 use crate::metrics::counters::{Counters, ProgramCause};
@@ -85,15 +84,13 @@ impl Summary {
 
 /// Returns the number of mapping units programmed, for any cause.
 pub fn units_programmed(config: &DeviceConfig, counters: &Counters) -> u64 {
-    let summaries = match config.mapping.block_summary {
-        BlockSummary::None => 0,
-        // A summary takes the space of this many units, whatever it holds.
-        BlockSummary::LastPage(_) => {
-            counters.pages_programmed[ProgramCause::Summary as usize] * u64::from(config.units_per_page())
-                / u64::from(config.pages_per_unit())
-        }
+    // A summary, and parity, take the space of this many units, whatever they hold.
+    let units_of = |cause: ProgramCause| {
+        counters.pages_programmed[cause as usize] * u64::from(config.units_per_page())
+            / u64::from(config.pages_per_unit())
     };
-    counters.units_programmed + counters.units_padded + summaries
+    let summaries = units_of(ProgramCause::Summary);
+    counters.units_programmed + counters.units_padded + summaries + units_of(ProgramCause::Parity)
 }
 
 impl EnergyUse {

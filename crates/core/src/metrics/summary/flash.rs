@@ -14,7 +14,7 @@ section! {
     pub struct Flash, of of: &Measurement {
         /// Pages read and programmed.
         pages: FlashPages = FlashPages::new(of.counters);
-        /// Mapping units in the programmed pages, without summaries.
+        /// Mapping units in the programmed pages, without summaries and parity.
         units: FlashUnits = FlashUnits::new(of.counters);
         /// Blocks erased.
         blocks_erased: u64 = of.counters.blocks_erased;
@@ -38,7 +38,7 @@ section! {
 }
 
 section! {
-    /// Mapping units in programmed pages, without summaries.
+    /// Mapping units in programmed pages, without summaries and parity.
     pub struct FlashUnits, of counters: &Counters {
         /// Mapping units programmed with data, from the host or moved.
         programmed: u64 = counters.units_programmed;

@@ -439,9 +439,9 @@ impl Summary {
     }
 
     /// Returns the parts of the write amplification by cause: the host, garbage collection or merges, summaries,
-    /// unfilled space, the map, the trim journal, the checkpoint and folding. They add up to the write amplification.
-    /// `None` without writes.
-    pub fn amplification_by_cause(&self) -> Option<[(&'static str, f64); 8]> {
+    /// unfilled space, the map, the trim journal, the checkpoint, folding and parity. They add up to the write
+    /// amplification. `None` without writes.
+    pub fn amplification_by_cause(&self) -> Option<[(&'static str, f64); 9]> {
         let Summary { config, updates, .. } = self;
         let total = self.write_amplification?;
         let units = |pages: f64| pages * f64::from(config.units_per_page()) / f64::from(config.pages_per_unit());
@@ -456,15 +456,16 @@ impl Summary {
         let map = units(self.flash.programs_by_cause.map as f64) / written;
         let journal = units(self.flash.programs_by_cause.journal as f64) / written;
         let checkpoint = units(self.flash.programs_by_cause.checkpoint as f64) / written;
-        let host_and_rest = (total - gc - summaries - map - journal - checkpoint - folded).max(0.0);
+        let parity = units(self.flash.programs_by_cause.parity as f64) / written;
+        let host_and_rest = (total - gc - summaries - map - journal - checkpoint - folded - parity).max(0.0);
         let host = host_and_rest.min(1.0 + updates.rewritten as f64 / written);
         let unfilled = host_and_rest - host;
-        Some(self.named([host, gc, summaries, unfilled, map, journal, checkpoint, folded]))
+        Some(self.named([host, gc, summaries, unfilled, map, journal, checkpoint, folded, parity]))
     }
 
     /// Names the parts of the write amplification by cause.
-    fn named(&self, parts: [f64; 8]) -> [(&'static str, f64); 8] {
-        let [host, moved, summaries, unfilled, map, journal, checkpoint, folded] = parts;
+    fn named(&self, parts: [f64; 9]) -> [(&'static str, f64); 9] {
+        let [host, moved, summaries, unfilled, map, journal, checkpoint, folded, parity] = parts;
         [
             ("host", host),
             (if self.config.merges_blocks() { "merges" } else { "gc" }, moved),
@@ -474,6 +475,7 @@ impl Summary {
             ("journal", journal),
             ("checkpoint", checkpoint),
             ("folding", folded),
+            ("parity", parity),
         ]
     }
 
@@ -486,21 +488,22 @@ impl Summary {
     }
 
     /// Returns the parts of the write amplification with a buffer, which may write fewer units than the host.
-    fn amplification_behind_buffer(&self, total: f64, units: impl Fn(f64) -> f64) -> [(&'static str, f64); 8] {
+    fn amplification_behind_buffer(&self, total: f64, units: impl Fn(f64) -> f64) -> [(&'static str, f64); 9] {
         let flash = &self.flash;
         let summaries = units(flash.programs_by_cause.summary as f64);
-        let all = (flash.units.programmed + flash.units.unfilled) as f64 + summaries;
+        let parity = units(flash.programs_by_cause.parity as f64);
+        let all = (flash.units.programmed + flash.units.unfilled) as f64 + summaries + parity;
         let share = |part: f64| part / all * total;
         let [gc, folded] = self.pages_moved().map(|pages| share(units(pages)));
         let unfilled = share(flash.units.unfilled as f64);
-        let summaries = share(summaries);
+        let (summaries, parity) = (share(summaries), share(parity));
         let map = share(units(flash.programs_by_cause.map as f64));
         // The device's own units usually have a page to themselves. The rest of the page counts as unfilled.
         let own = |pages: u64| share(units(pages as f64) / f64::from(self.config.units_per_page()));
         let causes_of = &flash.programs_by_cause;
         let (journal, checkpoint) = (own(causes_of.journal), own(causes_of.checkpoint));
-        let host = (total - gc - summaries - unfilled - map - journal - checkpoint - folded).max(0.0);
-        self.named([host, gc, summaries, unfilled, map, journal, checkpoint, folded])
+        let host = (total - gc - summaries - unfilled - map - journal - checkpoint - folded - parity).max(0.0);
+        self.named([host, gc, summaries, unfilled, map, journal, checkpoint, folded, parity])
     }
 
     /// Sets the cost of the simulation.
