@@ -202,9 +202,9 @@ impl DeviceConfig {
         BlockSize { units, data_units, program_units, program_pages }
     }
 
-    /// Returns the capacities of blocks of data, of blocks of translation pages, and of blocks of the SLC cache.
-    pub fn block_sizes(&self) -> [BlockSize; 3] {
-        [CellMode::Native, self.map_cells(), CellMode::Slc].map(|cells| self.block_size(cells))
+    /// Returns the capacities of blocks of data, of translation pages, of the SLC cache, and of parity.
+    pub fn block_sizes(&self) -> [BlockSize; 4] {
+        [CellMode::Native, self.map_cells(), CellMode::Slc, CellMode::Native].map(|cells| self.block_size(cells))
     }
 
     /// Returns the cell mode of the blocks of translation pages.

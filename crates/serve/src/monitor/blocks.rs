@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_small_device_has_a_cell_for_each_block() {
-        let mut painter = Painter::new(2, 2, [10, 5, 5]);
+        let mut painter = Painter::new(2, 2, [10, 5, 5, 10]);
         let mut blocks = vec![
             block(0, 3, BlockState::Free),
             block(5, 1, BlockState::Closed),
@@ -253,12 +253,12 @@ mod tests {
         ];
         let blocks = states.map(|(state, ..)| Block { state, written: 7, ..Block::default() });
         let of_scheme = states.map(|(_, of_scheme, _)| of_scheme);
-        let map = Painter::new(1, 6, [10, 5, 5]).add(&blocks, &of_scheme, 0.0).unwrap();
+        let map = Painter::new(1, 6, [10, 5, 5, 10]).add(&blocks, &of_scheme, 0.0).unwrap();
         assert_eq!(map.kinds, states.map(|(.., shown)| shown));
         assert_eq!((map.blocks_of_kind, map.writes), (vec![1, 1, 1, 1, 1, 0, 1], vec![7; 6]));
         assert_eq!(map.marks, [0, 2, 0, 0, 1, 1]);
         // Six blocks per cell. The counts of a second map start again.
-        let mut painter = Painter::new(1, 6 * 4096, [10, 5, 5]);
+        let mut painter = Painter::new(1, 6 * 4096, [10, 5, 5, 10]);
         let all: Vec<Block> = blocks.iter().copied().cycle().take(6 * 4096).collect();
         let of_all: Vec<u8> = of_scheme.iter().copied().cycle().take(all.len()).collect();
         for _ in 0..2 {
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn block_maps_are_bounded_and_complete() {
         for (planes, blocks) in [(1, 1), (1, 1_000_003), (3, 4097), (64, 64), (65, 7), (4096, 2), (1000, 999)] {
-            let mut painter = Painter::new(planes, blocks, [4, 4, 4]);
+            let mut painter = Painter::new(planes, blocks, [4; 4]);
             let all = (planes * blocks) as usize;
             let mut picture = None;
             while picture.is_none() {

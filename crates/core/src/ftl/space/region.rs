@@ -97,7 +97,7 @@ impl Layout {
     /// Returns the layout of each role on a device.
     pub(super) fn of(device: &DeviceConfig) -> [Layout; Role::ALL.len()] {
         let (blocks, for_map, cached) = (device.geometry.blocks, device.map_blocks(), device.cache_blocks());
-        let [data_size, map_size, cache_size] = device.block_sizes();
+        let [data_size, map_size, cache_size, _] = device.block_sizes();
         let data = Layout {
             blocks: blocks - for_map - cached,
             cells: CellMode::Native,

@@ -50,12 +50,13 @@ mirrors! {
     /// Reason for an operation of garbage collection, for observers.
     Purpose = policies::Purpose { OfClass, Wear, Merge, SwitchMerge, PartialMerge, FullMerge, Fold }
     /// Contents of a block.
-    Role = flash::Role { Data, Map, Cache }
+    Role = flash::Role { Data, Map, Cache, Parity }
     /// State of a block in its life cycle.
     BlockState = flash::BlockState { Free, Open, Closed, Victim, AwaitingErase, Logical, Failed, Bad, WornOut }
     /// Cause of a program.
     ProgramCause = results::ProgramCause {
         Host, Gc, Wear, Summary, Padding, WasteCopyback, WasteAlignment, Map, Merge, Journal, Checkpoint, Fold,
+        Parity,
     }
 }
 
