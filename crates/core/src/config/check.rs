@@ -643,8 +643,10 @@ impl Check<'_> {
         if burst.stripes.is_some() == burst.units.is_some() {
             refuse("needs one of stripes and units: remove the other");
         }
+        // A buffer of 0 bytes is one that is switched off for a run.
+        let has_write_back = device.buffer.as_ref().is_some_and(|buffer| buffer.write == WritePolicy::WriteBack);
         let units = burst.room.map(|room| room.0 / device.unit_bytes());
-        if units == Some(0) || (units.is_some() && !device.writes_back()) {
+        if units == Some(0) || (units.is_some() && !has_write_back) {
             refuse(
                 "room is a part of a buffer with write-back, of one mapping unit or more: set buffer, or leave room out",
             );
