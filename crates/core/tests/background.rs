@@ -1,6 +1,6 @@
 //! Garbage collection in idle time (`gc.background`): when it starts, what interrupts it, and when it stops.
 
-use crate::common::{self, drain, submit, units};
+use crate::common::{self, drain, refusal, submit, units};
 use floatgate_core::flash::{BlockState, Role};
 use floatgate_core::policies::Class;
 use floatgate_core::results::Sample;
@@ -285,17 +285,13 @@ fn a_device_whose_turn_is_over_collects_nothing_in_idle_time() {
 
 #[test]
 fn devices_that_never_profit_are_refused() {
-    let refused = |set: &[&str]| {
-        let set: Vec<String> = set.iter().map(|&text| text.to_owned()).collect();
-        floatgate_core::device_file::from_toml(common::BASE, "test.toml", &set).unwrap_err().to_string()
-    };
-    let error = refused(&["gc.background={ idle = \"1ms\", until = 4 }"]);
+    let error = refusal(&["gc.background={ idle = \"1ms\", until = 4 }"]);
     assert!(
         error.contains("gc.background.until = 4: 4 blocks, must be from 5 (gc.soft_threshold + 2) to 64"),
         "{error}"
     );
-    let error = refused(&["gc.background={ idle = \"1ms\", until = 6, gain = 1.5 }"]);
+    let error = refusal(&["gc.background={ idle = \"1ms\", until = 6, gain = 1.5 }"]);
     assert!(error.contains("gc.background.gain = 1.5: must be from 0 to 1"), "{error}");
-    let error = refused(&["gc.background={ idle = \"1ms\", until = 6 }", "mapping.scheme=block", "capacity.spare=0.6"]);
+    let error = refusal(&["gc.background={ idle = \"1ms\", until = 6 }", "mapping.scheme=block", "capacity.spare=0.6"]);
     assert!(error.contains("gc.background") && error.contains("mapping.scheme = block"), "{error}");
 }

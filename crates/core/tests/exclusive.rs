@@ -1,7 +1,7 @@
 //! Garbage collection that precedes the host and holds its channel (`gc.pace = "exclusive"`): times computed by hand,
 //! to the picosecond.
 
-use crate::common::{self, drain, fill, submit, units};
+use crate::common::{self, drain, fill, refusal, submit, units};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
 use floatgate_core::simulation::Device;
@@ -104,12 +104,8 @@ fn copies_within_a_chip_hold_the_channel_too() {
 
 #[test]
 fn it_is_refused_where_no_channel_is_held() {
-    let refused = |overrides: &[&str]| {
-        let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-        floatgate_core::device_file::from_toml(common::BASE, "test.toml", &overrides).unwrap_err().to_string()
-    };
-    let text = refused(&["gc.pace=exclusive", "mapping.scheme=dftl", "capacity.spare=0.6"]);
+    let text = refusal(&["gc.pace=exclusive", "mapping.scheme=dftl", "capacity.spare=0.6"]);
     assert!(text.contains("choose mapping.scheme = \"page\""), "{text}");
-    let text = refused(&["gc.pace=exclusive", "allocation=dynamic", "gc.scope=pool"]);
+    let text = refusal(&["gc.pace=exclusive", "allocation=dynamic", "gc.scope=pool"]);
     assert!(text.contains("a victim holds the channel of its own plane"), "{text}");
 }

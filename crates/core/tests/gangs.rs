@@ -3,7 +3,7 @@
 //! Times of the device: page read 25 us, program 200 us, erase 1500 us. A page of 4096 B takes 102.4 us on the channel
 //! at 25 ns per byte.
 
-use crate::common::{self, drain, fill, submit, units};
+use crate::common::{self, drain, fill, refusal, submit, units};
 use floatgate_core::internals::{Gang, GangMode};
 use floatgate_core::mapping::Location;
 use floatgate_core::sim::id::{Lpn, PlaneId};
@@ -418,21 +418,17 @@ fn resolved_devices_keep_their_gangs() {
 
 #[test]
 fn impossible_gangs_are_refused_with_a_value_that_works() {
-    let refused = |overrides: &[&str]| {
-        let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-        floatgate_core::device_file::from_toml(common::BASE, "test.toml", &overrides).unwrap_err().to_string()
-    };
     let four = "geometry.channels=4";
-    let text = refused(&[four, "gang.width=3"]);
+    let text = refusal(&[four, "gang.width=3"]);
     assert!(text.contains("must divide geometry.channels = 4; use 2"), "{text}");
-    let text = refused(&[four, "gang={ width = 2, mode = \"serial\" }"]);
+    let text = refusal(&[four, "gang={ width = 2, mode = \"serial\" }"]);
     assert!(text.contains("use \"chip\""), "{text}");
-    let text = refused(&[four, "gang={ width = 2, mode = \"serial\" }", "nand.concurrency=chip"]);
+    let text = refusal(&[four, "gang={ width = 2, mode = \"serial\" }", "nand.concurrency=chip"]);
     assert!(text.contains("use geometry.chips = 2"), "{text}");
-    let text = refused(&[four, "gang={ width = 4, mode = \"synchronous\" }", "geometry.page_size=8MiB"]);
+    let text = refusal(&[four, "gang={ width = 4, mode = \"synchronous\" }", "geometry.page_size=8MiB"]);
     assert!(text.contains("at most 16 MiB; use 2"), "{text}");
     let chip = ["nand.concurrency=chip", "geometry.chips_per_package=2", "geometry.dies=2"];
     let pools = "allocation={ dynamic = { scope = { channels = 6 } } }";
-    let text = refused(&[&chip[..], &["geometry.channels=12", "gang.width=4", pools]].concat());
+    let text = refusal(&[&chip[..], &["geometry.channels=12", "gang.width=4", pools]].concat());
     assert!(text.contains("pools consist of whole gangs, or gangs of whole pools; use { channels = 4 }"), "{text}");
 }

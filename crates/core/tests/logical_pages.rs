@@ -3,7 +3,7 @@
 //! Times of the device: page read 25 us, program 200 us. A page of 4096 B takes 102.4 us on the channel at 25 ns per
 //! byte. Four packages have a channel each.
 
-use crate::common::{self, Load, drain, fill, submit, units};
+use crate::common::{self, Load, drain, fill, refusal, submit, units};
 use floatgate_core::internals::ReadCause;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
@@ -189,15 +189,11 @@ fn a_stripe_keeps_consecutive_units_in_one_package() {
 
 #[test]
 fn impossible_sizes_are_refused_with_a_value_that_works() {
-    let refused = |overrides: &[&str]| {
-        let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-        floatgate_core::device_file::from_toml(common::BASE, "test.toml", &overrides).unwrap_err().to_string()
-    };
-    let text = refused(&["geometry.logical_page=10KiB"]);
+    let text = refusal(&["geometry.logical_page=10KiB"]);
     assert!(text.contains("must be whole mapping units of 4KiB, up to 16 MiB; use 8KiB"), "{text}");
-    let text = refused(&["geometry.logical_page=16KiB", "mapping.scheme=block"]);
+    let text = refusal(&["geometry.logical_page=16KiB", "mapping.scheme=block"]);
     assert!(text.contains("set mapping.scheme to page"), "{text}");
-    let text = refused(&["allocation.static.stripe=6KiB"]);
+    let text = refusal(&["allocation.static.stripe=6KiB"]);
     assert!(text.contains("must be whole flash pages and mapping units, up to 16 MiB; use 4KiB"), "{text}");
 }
 

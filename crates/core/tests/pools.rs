@@ -209,8 +209,7 @@ fn a_pool_has_at_most_its_number_of_active_blocks() {
 fn invalid_numbers_of_active_blocks_are_refused_with_a_value_that_works() {
     let refused = |overrides: &[&str]| {
         let base = ["geometry.planes=2", "allocation={ dynamic = { scope = \"chip\", active_blocks = 1 } }"];
-        let overrides: Vec<String> = base.iter().chain(overrides).map(|text| (*text).to_owned()).collect();
-        floatgate_core::device_file::from_toml(common::BASE, "test.toml", &overrides).unwrap_err().to_string()
+        common::refusal(&[&base, overrides].concat())
     };
     let text = refused(&["allocation.dynamic.active_blocks=3"]);
     assert!(text.contains("a pool of 2 planes has 1 to 2; use 2"), "{text}");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{self, Load, assert_close, build, device_config, fill, units};
+use crate::common::{self, Load, assert_close, build, device_config, fill, refusal, units};
 use floatgate_core::device_file::DeviceConfig;
 use floatgate_core::internals::ClassCounts;
 use floatgate_core::mapping::PADDING;
@@ -257,15 +257,9 @@ fn each_class_costs_an_open_block() {
     assert_eq!(most(&["temperature=multi-hash"]), 58 * 64 - 1);
     assert_eq!(most(&["temperature=multi-hash", "gc.frontiers=single"]), 59 * 64 - 1);
     assert_eq!(most(&[FOUR]), 56 * 64 - 1);
-    let refused = |set: &[&str]| {
-        let set: Vec<String> = set.iter().map(|text| (*text).to_owned()).collect();
-        floatgate_core::device_file::from_toml(common::BASE, "test.toml", &set)
-            .expect_err("an invalid device")
-            .to_string()
-    };
     let capacity = format!("capacity.logical={}B", (59 * 64 - 1) * 4 * 4096);
     device_config(&[&capacity]);
-    let error = refused(&[&capacity, "temperature=two-level-lru"]);
+    let error = refusal(&[&capacity, "temperature=two-level-lru"]);
     assert!(error.contains("3 of 64 blocks cannot be kept free") && error.contains("at most 2"), "{error}");
     for (set, says) in [
         (&["temperature=multi-hash", "mapping.scheme=block", "capacity.spare=0.6"][..], "with block mapping"),
@@ -277,7 +271,7 @@ fn each_class_costs_an_open_block() {
         (&["temperature.multi-hash.counters=0.0"], "above 0"),
         (&["temperature.two-level-lru.hot=1.5"], "at most 1"),
     ] {
-        let error = refused(set);
+        let error = refusal(set);
         assert!(error.contains(says) && error.contains("temperature"), "{set:?}: {error}");
     }
 }

@@ -114,10 +114,7 @@ fn reads_are_not_delayed() {
 
 #[test]
 fn delays_that_never_apply_are_refused() {
-    let refused = |set: &str| {
-        let set = ["gc.hard_threshold=2".to_owned(), set.to_owned()];
-        floatgate_core::device_file::from_toml(common::BASE, "test.toml", &set).unwrap_err().to_string()
-    };
+    let refused = |set: &str| common::refusal(&["gc.hard_threshold=2", set]);
     let error = refused("gc.throttle={ below = 2, delay = \"1ms\" }");
     assert!(error.contains("gc.throttle.below = 2: 2 blocks, must be from 3 (gc.hard_threshold + 1) to 64"), "{error}");
     let error = refused("gc.throttle={ below = 5, delay = \"0s\" }");
@@ -157,10 +154,8 @@ fn credits_make_all_writers_wait_alike_and_nobody_below_saturation() {
 
 #[test]
 fn credits_that_never_apply_are_refused() {
-    let refused = |buffer: &str| {
-        let set = [format!("buffer={{ capacity = \"64KiB\", credits = \"1ms\", {buffer} }}")];
-        floatgate_core::device_file::from_toml(common::BASE, "test.toml", &set).unwrap_err().to_string()
-    };
+    let refused =
+        |buffer: &str| common::refusal(&[format!("buffer={{ capacity = \"64KiB\", credits = \"1ms\", {buffer} }}")]);
     assert!(refused("high_water = 1.0").contains("set it below 1"));
     assert!(refused("high_water = 0.9, write = \"write-through\"").contains("set buffer.write to write-back"));
 }

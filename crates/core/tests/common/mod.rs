@@ -39,6 +39,12 @@ pub fn device_config<S: AsRef<str>>(overrides: &[S]) -> DeviceConfig {
     from_toml(BASE, "test.toml", &overrides).unwrap_or_else(|error| panic!("{overrides:?}: {error}"))
 }
 
+/// Returns the error of [`BASE`] with overrides that are refused.
+pub fn refusal<S: AsRef<str>>(overrides: &[S]) -> String {
+    let overrides: Vec<String> = overrides.iter().map(|o| o.as_ref().to_owned()).collect();
+    from_toml(BASE, "test.toml", &overrides).expect_err("an invalid device").to_string()
+}
+
 /// Creates a device of [`device_config`], without verification.
 pub fn device<S: AsRef<str>>(overrides: &[S]) -> Device {
     build(device_config(overrides), Options::default())
