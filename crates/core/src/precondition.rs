@@ -114,7 +114,7 @@ fn seal(ftl: &mut Ftl, before: &Counters, reached: &mut Reached) {
     reached.mapped = ftl.blocks.valid_data() as f64 / units;
     reached.drive_writes = counted.host_units as f64 / units;
     if reached.write_amplification.is_none() && counted.host_units > 0 {
-        reached.write_amplification = Some(amplification(&counted));
+        reached.write_amplification = Some(amplification(&counted, ftl.shape()));
     }
 }
 

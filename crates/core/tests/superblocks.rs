@@ -1,8 +1,7 @@
 //! Superblocks (`superblock`): stripes of a sequential fill, times computed by hand, to the picosecond, and the
 //! collection of whole superblocks.
 
-use crate::common::{self, BASE, Load, assert_close, build, device_config, drain, fill, submit, units};
-use floatgate_core::device_file::from_toml;
+use crate::common::{self, Load, assert_close, build, device_config, drain, fill, refusal, submit, units};
 use floatgate_core::flash::BlockState;
 use floatgate_core::preparation::{Precondition, precondition};
 use floatgate_core::results::ProgramCause;
@@ -71,6 +70,16 @@ fn a_sequential_fill_programs_a_page_of_parity_for_each_stripe() {
     let mut none = device(2, 2, "superblock={}", &[]);
     assert_eq!(write_at_once(&mut none, 64), write_at_once(&mut common::device(&["allocation=dynamic"]), 64));
     assert_eq!(pages(&none), [64, 0, 0]);
+}
+
+/// The parity of a fill counts in the amplification that preconditioning reports.
+#[test]
+fn preconditioning_counts_parity() {
+    let mut device = device(2, 2, "superblock.parity=4", &[]);
+    let reached = precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
+    let [host, _, parity] = pages(&device);
+    assert!(parity > 0);
+    assert_eq!(reached.write_amplification, Some((host + parity) as f64 / host as f64));
 }
 
 /// The parity of the first superblock is in the first die, and all data of a stripe of two in the second.
@@ -193,8 +202,7 @@ fn a_saved_state_continues_with_the_same_stripes() {
 fn other_options_are_refused() {
     let refused = |overrides: &[&str]| {
         let base = ["superblock.parity=2", "allocation=dynamic", "gc.scope=pool", "capacity.spare=0.7"];
-        let overrides: Vec<String> = base.iter().chain(overrides).map(|text| (*text).to_owned()).collect();
-        from_toml(BASE, "test.toml", &overrides).unwrap_err().to_string()
+        refusal(&[&base, overrides].concat())
     };
     for (overrides, expected) in [
         (&["superblock.parity=3"][..], "must have a divisor of the 4 planes"),

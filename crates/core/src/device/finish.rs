@@ -341,8 +341,7 @@ impl Device {
     /// Ends a program of copies by garbage collection, or a copy-back of a page.
     fn finish_copies(&mut self, id: TransactionId) {
         let copies = self.transactions.remove(id);
-        let (back, ppn) = (copies.kind == Kind::CopyBack, copies.ppn);
-        let plane = if back { copies.plane } else { copies.job() };
+        let (back, ppn, plane) = (copies.kind == Kind::CopyBack, copies.ppn, copies.job());
         let shape = self.ftl.shape();
         let units = if back { shape.units_per_page.divisor() } else { shape.units_per_program };
         if self.ftl.program_fails(ppn, units) {

@@ -288,9 +288,8 @@ impl Device {
                 return Err(format!("{programmed} units programmed, but {valid} valid and {gone} invalid"));
             }
             let gone = gone + self.ftl.scheme().report(&self.ftl).unwritten;
-            let parity = counters.pages_programmed[ProgramCause::Parity as usize]
-                * u64::from(self.config.units_per_page())
-                / u64::from(self.config.pages_per_unit());
+            let (per_page, pages) = (self.config.units_per_page(), self.config.pages_per_unit());
+            let parity = counters.units_of(ProgramCause::Parity, per_page, pages);
             if erased > gone + parity {
                 return Err(format!("{erased} units erased, but only {gone} invalid"));
             }

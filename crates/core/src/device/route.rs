@@ -197,7 +197,7 @@ impl Device {
                     self.unpark(plane);
                     self.unpark_own();
                 }
-                if self.jobs.has_ended_burst() {
+                if self.jobs.has_released_host() {
                     (0..self.ftl.shape().planes).for_each(|plane| self.unpark(PlaneId(plane)));
                     self.admit();
                 }

@@ -269,7 +269,7 @@ impl Device {
     /// device is read-only.
     fn drop_copies(&mut self, id: TransactionId) -> bool {
         let copies = self.transactions.remove(id);
-        let plane = if copies.kind == Kind::GcWrite { copies.job() } else { copies.plane };
+        let plane = copies.job();
         self.jobs[plane].busy = false;
         if self.ftl.is_read_only() {
             self.end_hold(plane);

@@ -370,6 +370,11 @@ impl Counters {
         values
     }
 
+    /// Returns the mapping units that pages of a cause take, whatever they hold: `per_page`, each of `pages` pages.
+    pub fn units_of(&self, cause: ProgramCause, per_page: u32, pages: u32) -> u64 {
+        self.pages_programmed[cause as usize] * u64::from(per_page) / u64::from(pages)
+    }
+
     /// Creates counters from the counts of [`Counters::saved`]. The others are 0.
     pub fn of_saved(saved: &[u64]) -> Counters {
         let mut values = saved.to_vec();

@@ -1,7 +1,7 @@
 //! Steps of preconditioning that report progress.
 
-use crate::ftl::Ftl;
-use crate::metrics::counters::Counters;
+use crate::ftl::{Ftl, Shape};
+use crate::metrics::counters::{Counters, ProgramCause};
 use crate::sim::id::Lpn;
 
 /// Callback with the progress of preconditioning from 0 to 1. Returns `false` to stop it.
@@ -33,7 +33,8 @@ pub(super) fn fill(ftl: &mut Ftl, on_progress: OnProgress) -> Result<(), String>
     Ok(())
 }
 
-/// Returns the number of units programmed, including padding, per unit that the host wrote.
-pub(super) fn amplification(counted: &Counters) -> f64 {
-    (counted.units_programmed + counted.units_padded) as f64 / counted.host_units as f64
+/// Returns the number of units programmed, including padding and parity, per unit that the host wrote.
+pub(super) fn amplification(counted: &Counters, shape: &Shape) -> f64 {
+    let parity = counted.units_of(ProgramCause::Parity, shape.units_per_page.divisor(), shape.pages_per_unit);
+    (counted.units_programmed + counted.units_padded + parity) as f64 / counted.host_units as f64
 }

@@ -28,7 +28,7 @@ pub(super) fn overwrite(ftl: &mut Ftl, seed: u64, on_progress: OnProgress) -> Re
             let expected = f64::from(*DRIVE_WRITES.start());
             on_progress((0.25 + 0.75 * (f64::from(round - 1) + share) / expected).min(0.99))
         })?;
-        let now = amplification(&ftl.counters.since(&before));
+        let now = amplification(&ftl.counters.since(&before), ftl.shape());
         let previous = last.replace(now);
         let still = previous.is_some_and(|previous| (now / previous - 1.0).abs() < 0.01);
         if round >= *DRIVE_WRITES.start() && still {

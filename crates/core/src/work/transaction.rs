@@ -26,7 +26,7 @@ pub enum Kind {
     GcRead,
     /// A program of garbage collection. Its mapping units are in a job; see [`Transaction::job`].
     GcWrite,
-    /// A page that garbage collection moves within its plane. Its mapping units are in the plane's job.
+    /// A page that garbage collection moves within its plane. Its mapping units are in a job; see [`Transaction::job`].
     CopyBack,
     /// An erase; see [`Transaction::block`].
     Erase,
@@ -157,7 +157,7 @@ impl Transaction {
         /// Returns the write that the read completes.
         write, of_write: TransactionId = TransactionId, |id: TransactionId| id.0, [RmwRead];
         /// Returns the plane whose job of garbage collection reads the page, or has read the units.
-        job, of_job: PlaneId = PlaneId, |plane: PlaneId| plane.0, [GcRead, GcWrite];
+        job, of_job: PlaneId = PlaneId, |plane: PlaneId| plane.0, [GcRead, GcWrite, CopyBack];
         /// Returns the number of the translation page.
         map_page, of_map_page: u32 = |page| page, |page| page, [MapRead, MapWrite, MapHold];
         /// Returns the number of the logical block.

@@ -64,7 +64,7 @@ pub struct Collector {
     bursts: Option<Box<Bursts>>,
     /// True if jobs may wait for more idle time, or for the next burst.
     may_rest: bool,
-    /// True if a burst has ended, and the host writes that waited for it have not been queued again.
+    /// True if a burst lets the host continue, and the host writes that waited for it have not been queued again.
     resumes_all: bool,
     /// Number of planes whose pages are programmed together.
     together: Divider,
@@ -423,7 +423,7 @@ impl Collector {
         Some(Chosen { step, class: self.class_of_job(plane, is_urgent), has_victim })
     }
 
-    /// Postpones a chosen step, if it has made room for the host or ended a burst, or if tasks have to run first
+    /// Postpones a chosen step, if it has made room for the host or lets it continue, or if tasks have to run first
     /// (`waits`). Returns `true` if it did. See [`Collector::postponed`].
     #[inline]
     pub fn postpones(&mut self, plane: PlaneId, chosen: Chosen, waits: bool) -> bool {
@@ -440,8 +440,9 @@ impl Collector {
         std::mem::take(&mut self.jobs[plane].made_room)
     }
 
-    /// Returns `true` if the choice of the last step has ended a burst, and forgets that.
-    pub fn has_ended_burst(&mut self) -> bool {
+    /// Returns `true` if the choice of the last step lets the host continue, and forgets that: it has ended a burst, or
+    /// earned the host a program.
+    pub fn has_released_host(&mut self) -> bool {
         std::mem::take(&mut self.resumes_all)
     }
 
@@ -493,18 +494,13 @@ impl Collector {
                 (Kind::GcRead, first, if spans > 1 { spans as u16 } else { units as u16 })
             }
         };
-        let mut operation = Transaction::new(kind, class);
-        (operation.plane, operation.ppn, operation.units) = (plane, ppn, units);
-        if kind == Kind::GcWrite {
-            operation.plane = ftl.blocks.plane_of_copies(plane).unwrap_or(plane);
-            operation = operation.of_job(plane);
-        }
-        if kind == Kind::GcRead {
-            operation = operation.of_job(plane);
-            if ftl.pools.is_some() {
-                operation.plane = ftl.blocks.plane_of(ftl.blocks.block_of(ppn));
-            }
-        }
+        let mut operation = Transaction::new(kind, class).of_job(plane);
+        (operation.ppn, operation.units) = (ppn, units);
+        operation.plane = match kind {
+            Kind::GcRead if ftl.pools.is_some() => ftl.blocks.plane_of(ftl.blocks.block_of(ppn)),
+            Kind::GcWrite => ftl.blocks.plane_of_copies(plane).unwrap_or(plane),
+            _ => plane,
+        };
         Action::Queue(to.insert(operation))
     }
 

@@ -85,12 +85,9 @@ impl Summary {
 /// Returns the number of mapping units programmed, for any cause.
 pub fn units_programmed(config: &DeviceConfig, counters: &Counters) -> u64 {
     // A summary, and parity, take the space of this many units, whatever they hold.
-    let units_of = |cause: ProgramCause| {
-        counters.pages_programmed[cause as usize] * u64::from(config.units_per_page())
-            / u64::from(config.pages_per_unit())
-    };
-    let summaries = units_of(ProgramCause::Summary);
-    counters.units_programmed + counters.units_padded + summaries + units_of(ProgramCause::Parity)
+    let units_of = |cause| counters.units_of(cause, config.units_per_page(), config.pages_per_unit());
+    let others = units_of(ProgramCause::Summary) + units_of(ProgramCause::Parity);
+    counters.units_programmed + counters.units_padded + others
 }
 
 impl EnergyUse {
