@@ -1,7 +1,7 @@
 //! Garbage collection in bursts of the whole device (`gc.pace.burst`): times computed by hand, to the picosecond, and
 //! the cycle of stalls against its closed form.
 
-use crate::common::{assert_close, build, device_config, drain, fill, submit, units};
+use crate::common::{assert_close, build, device_config, drain, fill, refusal, submit, units};
 use floatgate_core::device_file::DeviceConfig;
 use floatgate_core::flash::BlockState;
 use floatgate_core::preparation::{Precondition, precondition};
@@ -32,7 +32,7 @@ fn device(overrides: &[&str]) -> Device {
         "geometry.pages=8",
         "capacity.logical=128KiB",
         "gc.soft_threshold=2",
-        "gc.pace={ burst = { stripes = 2 } }",
+        "gc.pace={ burst = { amount = { stripes = 2 } } }",
     ];
     let mut device =
         build(device_config(&[&base, overrides].concat()), Options { attribution: true, ..Options::default() });
@@ -86,20 +86,19 @@ fn the_host_has_its_share_of_a_burst() {
     // the third one waits for the first die's turn, and starts after its read.
     let read = READ + DATA;
     let shared = play(
-        &mut device(&["gc.pace={ burst = { stripes = 2, share = 0.5 } }"]),
+        &mut device(&["gc.pace={ burst = { amount = { stripes = 2 }, share = 0.5 } }"]),
         &[(0, Operation::Write, 0), (10 * US, Operation::Write, 1), (20 * US, Operation::Write, 2)],
     );
     let ends: Vec<u64> = shared.iter().map(|(end, _)| *end).collect();
     assert_eq!(ends, [WRITE, read + WRITE, WRITE + read + WRITE]);
 }
 
-/// A burst after a rest that is long enough stops the host.
+/// The first burst of a device follows a rest.
 #[test]
 fn the_host_has_no_share_after_a_rest() {
     let script = [(0, Operation::Write, 0), (10 * US, Operation::Write, 1), (20 * US, Operation::Write, 2)];
-    let stopped = play(&mut device(&[]), &script);
-    let rested = play(&mut device(&["gc.pace={ burst = { stripes = 2, share = 0.5, rest = \"100s\" } }"]), &script);
-    assert_eq!(rested, stopped, "the first burst of a device follows a rest");
+    let pace = "gc.pace={ burst = { amount = { stripes = 2 }, share = 0.5, rest = \"100s\" } }";
+    assert_eq!(play(&mut device(&[pace]), &script), play(&mut device(&[]), &script));
 }
 
 /// Time from the first of a page's commands to the end of its program, on a fast bus.
@@ -113,7 +112,7 @@ const ROOM: u64 = 100;
 
 /// Returns a device of eight dies with a buffer of [`ROOM`] units, which are written back at once.
 fn buffered(overrides: &[&str]) -> DeviceConfig {
-    let burst = format!("gc.pace={{ burst = {{ stripes = {STRIPES} }} }}");
+    let burst = format!("gc.pace={{ burst = {{ amount = {{ stripes = {STRIPES} }} }} }}");
     let buffer =
         format!("buffer={{ capacity = \"{}KiB\", high_water = 0.0, low_water = 0.0, read = false }}", ROOM * 4);
     let base = [
@@ -175,6 +174,11 @@ fn stalls(config: DeviceConfig, rate: u64, requests: u64) -> (Vec<Stall>, f64) {
     (stalls, amplification)
 }
 
+/// Returns the mean of the longest waits of stalls.
+fn mean(stalls: &[Stall]) -> f64 {
+    stalls.iter().map(|stall| stall.longest as f64).sum::<f64>() / stalls.len() as f64
+}
+
 /// docs/model/gc.md: a burst of G units takes T = G / R. Writes stall for T + tPROG - B / r, once per U = G / (A - 1)
 /// units of the host.
 #[test]
@@ -182,8 +186,7 @@ fn stalls_are_those_of_the_closed_form() {
     for rate in [7_000, 10_000] {
         let (stalls, amplification) = stalls(buffered(&[]), rate, 60_000);
         let longest = STRIPES * FAST_MOVE + FAST_WRITE - ROOM * 1_000_000_000_000 / rate;
-        let mean = stalls.iter().map(|stall| stall.longest as f64).sum::<f64>() / stalls.len() as f64;
-        assert_close("stall", mean, longest as f64, 0.03);
+        assert_close("stall", mean(&stalls), longest as f64, 0.03);
         let span = (stalls[stalls.len() - 1].at - stalls[0].at) as f64 / 1e12 * rate as f64;
         let between = span / (stalls.len() - 1) as f64;
         assert_close("host units between", between, (STRIPES * DIES) as f64 / (amplification - 1.0), 0.03);
@@ -198,25 +201,41 @@ fn shared_stalls_are_those_of_the_closed_form() {
     let stripe = FAST_MOVE as f64 + programs * FAST_WRITE as f64;
     let host = programs * DIES as f64 / stripe;
     for rate in [13_000, 15_000] {
-        let shared = format!("gc.pace={{ burst = {{ stripes = {STRIPES}, share = 0.2 }} }}");
+        let shared = format!("gc.pace={{ burst = {{ amount = {{ stripes = {STRIPES} }}, share = 0.2 }} }}");
         let (stalls, _) = stalls(buffered(&[&shared]), rate, 60_000);
         let per_ps = rate as f64 / 1e12;
         let longest = STRIPES as f64 * stripe * (1.0 - host / per_ps) - ROOM as f64 / per_ps;
-        let mean = stalls.iter().map(|stall| stall.longest as f64).sum::<f64>() / stalls.len() as f64;
+        let mean = mean(&stalls);
         let burst = STRIPES as f64 * stripe;
         assert!((mean - longest).abs() < 0.015 * burst, "{rate}/s: stall {mean:.0}, expected {longest:.0}");
     }
+}
+
+/// Bursts that follow each other at times between those of the two rates: the host has its share at the faster one.
+#[test]
+fn the_host_has_its_share_of_bursts_without_a_rest() {
+    let longest = |rest: &str, rate| {
+        let pace = format!("gc.pace={{ burst = {{ amount = {{ stripes = {STRIPES} }}, share = 0.2{rest} }} }}");
+        let (stalls, amplification) = stalls(buffered(&[&pace]), rate, 60_000);
+        let between = (STRIPES * DIES) as f64 / (amplification - 1.0) / rate as f64;
+        (mean(&stalls), between - (STRIPES * FAST_MOVE) as f64 / 1e12)
+    };
+    let ((slow, slow_rest), (fast, fast_rest)) = (longest("", 13_000), longest("", 15_000));
+    let limit = format!(", rest = \"{}us\"", ((slow_rest + fast_rest) / 2.0 * 1e6) as u64);
+    let (stopped, _) = longest(&limit, 13_000);
+    // The first burst follows a rest.
+    assert_close("shared", longest(&limit, 15_000).0, fast, 0.05);
+    assert!(stopped > 1.5 * slow, "{stopped} {slow}");
 }
 
 /// A larger buffer with `room` holds as much during a burst.
 #[test]
 fn a_large_buffer_may_have_little_room_in_a_burst() {
     let rate = 10_000;
-    let burst = format!("gc.pace={{ burst = {{ stripes = {STRIPES}, room = \"{}KiB\" }} }}", ROOM * 4);
+    let burst = format!("gc.pace={{ burst = {{ amount = {{ stripes = {STRIPES} }}, room = \"{}KiB\" }} }}", ROOM * 4);
     let (stalls, _) = stalls(buffered(&[&burst, "buffer.capacity=16MiB"]), rate, 40_000);
     let longest = STRIPES * FAST_MOVE + FAST_WRITE - ROOM * 1_000_000_000_000 / rate;
-    let mean = stalls.iter().map(|stall| stall.longest as f64).sum::<f64>() / stalls.len() as f64;
-    assert_close("stall", mean, longest as f64, 0.03);
+    assert_close("stall", mean(&stalls), longest as f64, 0.03);
 }
 
 /// The buffer absorbs a burst if the host fills it no sooner.
@@ -232,18 +251,15 @@ fn a_slow_host_does_not_stall() {
 fn scaled_devices_stall_as_long() {
     let scaled = buffered(&[]).scaled("1/4".parse().unwrap()).unwrap().device;
     assert_eq!((scaled.geometry.blocks, scaled.gc.pace), (64, buffered(&[]).gc.pace));
-    let mean = |config| {
-        let (stalls, _) = stalls(config, 10_000, 40_000);
-        stalls.iter().map(|stall| stall.longest as f64).sum::<f64>() / stalls.len() as f64
-    };
-    assert_close("stall", mean(scaled), mean(buffered(&[])), 0.02);
+    let longest = |config| mean(&stalls(config, 10_000, 40_000).0);
+    assert_close("stall", longest(scaled), longest(buffered(&[])), 0.02);
 }
 
 /// A number of units stands for whole stripes.
 #[test]
 fn units_are_rounded_up_to_stripes() {
     let programs = |amount: &str| {
-        let pace = format!("gc.pace={{ burst = {{ {amount} }} }}");
+        let pace = format!("gc.pace={{ burst = {{ amount = {{ {amount} }} }} }}");
         device_config(&[&pace, "geometry.page_size=16KiB", "geometry.mapping_unit=4KiB"]).programs_of_burst()
     };
     // Four dies, whose programs have four units.
@@ -255,7 +271,7 @@ fn units_are_rounded_up_to_stripes() {
 /// a saved state and functional mode, the rest of it is moved without time.
 #[test]
 fn half_collected_victims_are_finished_without_time() {
-    let mut device = device(&["gc.pace={ burst = { stripes = 1 } }"]);
+    let mut device = device(&["gc.pace={ burst = { amount = { stripes = 1 } } }"]);
     play(&mut device, &[(0, Operation::Write, 0)]);
     let victims = |device: &Device| {
         let counters = device.ftl().counters;
@@ -275,9 +291,8 @@ fn half_collected_victims_are_finished_without_time() {
 #[test]
 fn it_is_refused_where_planes_collect_otherwise() {
     let refused = |overrides: &[&str]| {
-        let burst = ["gc.pace={ burst = { stripes = 4 } }", "capacity.spare=0.6"];
-        let overrides: Vec<String> = burst.iter().chain(overrides).map(|text| (*text).to_owned()).collect();
-        floatgate_core::device_file::from_toml(crate::common::BASE, "test.toml", &overrides).unwrap_err().to_string()
+        let burst = ["gc.pace={ burst = { amount = { stripes = 4 } } }", "capacity.spare=0.6"];
+        refusal(&[&burst, overrides].concat())
     };
     for (overrides, expected) in [
         (&["mapping.scheme=block"][..], "choose mapping.scheme = \"page\""),
@@ -296,10 +311,9 @@ fn it_is_refused_where_planes_collect_otherwise() {
             "folding frees the SLC cache plane by plane; remove slc_cache",
         ),
         (&["faults.read_rate=0.001"], "failed blocks need room between bursts; remove the table faults"),
-        (&["gc.pace={ burst = { stripes = 0 } }"], "must be from 1"),
-        (&["gc.pace={ burst = { stripes = 4, units = 64 } }"], "needs one of stripes and units"),
-        (&["gc.pace={ burst = { stripes = 4, room = \"64KiB\" } }"], "set buffer, or leave room out"),
-        (&["gc.pace={ burst = { stripes = 4, rest = \"1ms\" } }"], "set share too, or leave rest out"),
+        (&["gc.pace={ burst = { amount = { stripes = 0 } } }"], "must be from 1"),
+        (&["gc.pace={ burst = { amount = { stripes = 4 }, room = \"64KiB\" } }"], "set buffer, or leave room out"),
+        (&["gc.pace={ burst = { amount = { stripes = 4 }, rest = \"1ms\" } }"], "set share too, or leave rest out"),
     ] {
         let text = refused(overrides);
         assert!(text.contains(expected), "{overrides:?}: {text}");

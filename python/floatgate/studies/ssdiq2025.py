@@ -237,8 +237,8 @@ def errors(setting: Setting) -> Exhibit:
     caption = (
         "By which factor simulated and measured values differ, less 1, as the geometric mean over the rows that were "
         "not used for the fit. The devices lack two mechanisms. Near saturation, writes of the Micron 7450 MAX wait "
-        "alike, which credits of an unknown kind must bring about; those of `buffer.credits` swing together with "
-        "bursts. And the saturated Samsung PM9A3 seems to serve the latency thread before the other threads, as "
+        "alike, perhaps by credits. Its device has none, because `buffer.credits` measures a rate that bursts change "
+        "all the time. And the saturated Samsung PM9A3 seems to serve the latency thread before the other threads, as "
         "several queues of the host would."
     )
     return Exhibit(pa.Table.from_pylist(shown), draw, [], caption)

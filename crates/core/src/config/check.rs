@@ -640,9 +640,6 @@ impl Check<'_> {
     fn burst(&mut self, burst: Burst) {
         let device = self.device;
         let mut refuse = |what: &str| self.refuse("gc.pace", "{ burst = .. }", what);
-        if burst.stripes.is_some() == burst.units.is_some() {
-            refuse("needs one of stripes and units: remove the other");
-        }
         // A buffer of 0 bytes is one that is switched off for a run.
         let has_write_back = device.buffer.as_ref().is_some_and(|buffer| buffer.write == WritePolicy::WriteBack);
         let units = burst.room.map(|room| room.0 / device.unit_bytes());

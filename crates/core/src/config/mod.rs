@@ -582,19 +582,24 @@ pub enum GcPace {
     Burst(Burst),
 }
 
-/// A burst of garbage collection: `stripes` or `units` say how much data it moves. The amount does not depend on the
-/// victims: a burst may collect several, or a part of one.
+/// Amount of data that a burst of garbage collection moves. It does not depend on the victims: a burst may collect
+/// several, or a part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum BurstAmount {
+    /// Number of stripes: programs of each plane.
+    Stripes(#[schemars(range(min = 1, max = limits::MAX_BURST))] u32),
+    /// Number of mapping units, rounded up to whole stripes.
+    Units(#[schemars(range(min = 1, max = limits::MAX_BURST))] u32),
+}
+
+/// A burst of garbage collection.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Burst {
-    /// Number of stripes: programs of each plane.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = limits::MAX_BURST))]
-    pub stripes: Option<u32>,
-    /// Number of mapping units, rounded up to whole stripes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = limits::MAX_BURST))]
-    pub units: Option<u32>,
+    /// Amount of data that a burst moves: `{ stripes = n }`, programs of each plane, or `{ units = n }`, mapping units,
+    /// rounded up to whole stripes.
+    pub amount: BurstAmount,
     /// Share of the programs that the host has during a burst. Default: none, so that it waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 0.99))]

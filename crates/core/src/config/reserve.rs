@@ -77,7 +77,7 @@
 //! 3. A plane with more free blocks than its reserve takes host writes, as above.
 
 use super::units::BlockCount;
-use super::{DeviceConfig, Frontiers, GcPace, GcScope};
+use super::{BurstAmount, DeviceConfig, Frontiers, GcPace, GcScope};
 use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::gc::trigger::TriggerConfig;
 
@@ -116,8 +116,10 @@ impl DeviceConfig {
     /// Returns the number of programs of each plane in a burst of garbage collection; `None` without bursts.
     pub fn programs_of_burst(&self) -> Option<u32> {
         let GcPace::Burst(burst) = self.gc.pace else { return None };
-        let of_units = |units: u32| units.div_ceil(self.total_planes() * self.units_per_program());
-        burst.stripes.or_else(|| burst.units.map(of_units))
+        Some(match burst.amount {
+            BurstAmount::Stripes(stripes) => stripes,
+            BurstAmount::Units(units) => units.div_ceil(self.total_planes() * self.units_per_program()),
+        })
     }
 
     /// Returns `true` if garbage collection keeps a level of free space that includes open blocks.

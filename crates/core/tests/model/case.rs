@@ -409,7 +409,7 @@ impl Case {
         let amount = pick(rng, &["stripes = 1", "stripes = 3", "stripes = 50", "units = 40"]);
         // The others stop the host.
         let share = if seed % 4 == 3 { pick(rng, &[", share = 0.3", ", share = 0.6, rest = \"2ms\""]) } else { "" };
-        case.overrides.push(format!("gc.pace={{ burst = {{ {amount}{share} }} }}"));
+        case.overrides.push(format!("gc.pace={{ burst = {{ amount = {{ {amount} }}{share} }} }}"));
         case
     }
 

@@ -218,7 +218,8 @@ impl Case {
             let mut case = Case::draw(seed, rng);
             let replaced = ["gc.pace=", "gc.background=", "gc.scope=", "gc.destination=", "faults."];
             case.overrides.retain(|text| !replaced.iter().any(|option| text.starts_with(option)));
-            case.overrides.push(format!("gc.pace={{ burst = {{ stripes = {} }} }}", [1, 4, 30][rng.below(3) as usize]));
+            let (stripes, share) = ([1, 4, 30][rng.below(3) as usize], ["", ", share = 0.4"][rng.below(2) as usize]);
+            case.overrides.push(format!("gc.pace={{ burst = {{ amount = {{ stripes = {stripes} }}{share} }} }}"));
             case
         };
         let accepted = |case: &Case| from_toml(BASE, "test.toml", &case.overrides).is_ok();
