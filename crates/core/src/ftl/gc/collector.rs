@@ -583,7 +583,7 @@ impl Collector {
         let job = &mut self.jobs[plane];
         let first = job.moving.back.first().filter(|_| !ftl.is_read_only());
         job.busy = first.is_some();
-        let mut again = Transaction::new(Kind::CopyBack, class);
+        let mut again = Transaction::new(Kind::CopyBack, class).of_job(plane);
         (again.plane, again.ppn, again.units) = (plane, first?.from, job.moving.back.len() as u16);
         Some(again)
     }
