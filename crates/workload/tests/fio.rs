@@ -215,6 +215,8 @@ const JOBS: &[(Like, &str)] = &[
     (Like::Order, "rw=write:4k\nsize=100k\nbs=12k"),
     (Like::Order, "rw=read\nsize=1m\nbs=4k\nzonemode=strided\nzonesize=16k\nzonerange=64k\nzoneskip=960k"),
     (Like::Order, "rw=read\nsize=256k\nbs=12k\nzonemode=strided\nzonesize=100k\nzonerange=40k\nzoneskip=8k"),
+    (Like::Order, "rw=read\nio_size=200m\nbs=1m\nzonemode=strided\nzonesize=20m\nzonerange=24m\nzoneskip=1m"),
+    (Like::Order, "rw=read\nio_size=200m\nbs=1m\nzonemode=strided\nzonesize=30m\nzonerange=24m\nzoneskip=1m"),
     (Like::Order, "rw=write\nsize=10%\noffset=1%\nbs=64k"),
     (Like::Order, "rw=read\nsize=10%\noffset=1%\noffset_align=1m\nbs=64k"),
     (Like::Order, "rw=write\nsize=64k\nbs=16k\nverify=crc32c\nloops=2"),

@@ -79,7 +79,7 @@ impl Run {
 pub struct Window {
     /// First sector of the first window.
     pub first: u64,
-    /// End of the file, in sectors. A window must not extend beyond it.
+    /// End of the file, in sectors. The first window must not extend beyond it; the last one may.
     pub end: u64,
     /// Sectors per window (`zonerange`).
     pub range: u64,
@@ -159,27 +159,36 @@ impl Addresses {
         if self.done >= self.window.size {
             self.move_on();
         }
+        let mut offset = self.offset(direction, length);
+        if self.start + offset + length > self.window.end {
+            self.begin(self.window.first);
+            offset = self.offset(direction, length);
+        }
         self.done += length;
-        let offset = match &mut self.order {
+        self.start + offset
+    }
+
+    /// Returns the offset of the next request in the window.
+    #[inline(always)]
+    fn offset(&mut self, direction: usize, length: u64) -> u64 {
+        let range = self.window.range;
+        match &mut self.order {
             Order::Sequential(run) => {
-                let offset = run.next(direction, length, self.window.range, self.window.end - self.start);
+                let room = self.window.end - self.start;
+                // Beyond the end of the file, the first window follows.
+                let offset = run.next(direction, length, range, if room < range { u64::MAX } else { room });
                 run.ends[direction] = offset + length;
                 offset
             }
             Order::Random(grids, by_direction) => {
-                if let Some(follow) = &mut self.follow
-                    && let Some(offset) = follow.next(direction, length, self.window.range)
-                {
-                    follow.last[direction] = (offset, offset + length);
-                    return self.start + offset;
-                }
-                let grid = &mut grids[by_direction[direction]];
-                let mut offset = grid.choice.next(grid.positions, &mut self.rng) * grid.align;
-                if offset + length > self.window.range {
+                let next = self.follow.as_mut().and_then(|follow| follow.next(direction, length, range));
+                let offset = next.unwrap_or_else(|| {
+                    let grid = &mut grids[by_direction[direction]];
+                    let offset = grid.choice.next(grid.positions, &mut self.rng) * grid.align;
                     // Move a large block near the end back to the last position where it fits, so that the shares of
                     // the sizes stay exact.
-                    offset = (self.window.range - length) / grid.align * grid.align;
-                }
+                    if offset + length > range { (range - length) / grid.align * grid.align } else { offset }
+                });
                 if let Some(follow) = &mut self.follow {
                     follow.last[direction] = (offset, offset + length);
                 }
@@ -187,8 +196,7 @@ impl Addresses {
             }
             // `next_mapped` chooses addresses and sizes together.
             Order::Mapped { .. } => 0,
-        };
-        self.start + offset
+        }
     }
 
     /// Draws the address and the size of the next request. `None` if the address does not affect the size.
@@ -203,16 +211,20 @@ impl Addresses {
         if self.done >= self.window.size {
             self.move_on();
         }
-        let Order::Mapped { map, blocks, align } = &mut self.order else { return None };
-        let drawn = self.rng.below(*blocks);
-        let block = match map.next_unused(drawn) {
-            Some(block) => block,
-            None => {
+        let (block, left) = loop {
+            let Order::Mapped { map, blocks, align } = &mut self.order else { return None };
+            let drawn = self.rng.below(*blocks);
+            let block = map.next_unused(drawn).unwrap_or_else(|| {
                 map.clear();
                 drawn
+            });
+            let room = (self.window.end - self.start).checked_sub(block * *align);
+            if let Some(room) = room.filter(|room| *room >= *align) {
+                break (block, ((*blocks - block) * *align).min(room));
             }
+            self.begin(self.window.first);
         };
-        let left = (*blocks - block) * *align;
+        let Order::Mapped { map, align, .. } = &mut self.order else { return None };
         let length = loop {
             let length = u64::from(sizes.next(size_rng));
             if length <= left {
@@ -229,20 +241,25 @@ impl Addresses {
     #[inline]
     pub fn largest(&self, direction: usize, min: u32) -> Option<u32> {
         let Order::Sequential(run) = &self.order else { return None };
-        let range = self.window.range;
+        let (range, room) = (self.window.range, self.window.end - self.start);
         let start = if self.done >= self.window.size { 0 } else { run.next(direction, u64::from(min), range, range) };
-        Some(u32::try_from(range - start).unwrap_or(u32::MAX))
+        // The next request is in the first window if it does not fit into a last one that the end of the file cuts.
+        let left = if start + u64::from(min) > room { range } else { range.min(room) - start };
+        Some(u32::try_from(left).unwrap_or(u32::MAX))
     }
 
-    /// Moves to the next window, or to the first one if the next does not fit. Restarts passes and positions.
+    /// Moves to the next window, or to the first one after the last.
     #[cold]
     fn move_on(&mut self) {
         let Window { first, end, range, skip, .. } = self.window;
-        self.done = 0;
-        self.start += range + skip;
-        if self.start + range > end {
-            self.start = first;
-        }
+        let next = self.start + range + skip;
+        self.begin(if next < end { next } else { first });
+    }
+
+    /// Begins a window. Restarts passes and positions.
+    #[cold]
+    fn begin(&mut self, start: u64) {
+        (self.start, self.done) = (start, 0);
         if let Some(follow) = &mut self.follow {
             follow.restart();
         }
@@ -296,12 +313,12 @@ mod tests {
 
     #[test]
     fn windows_move_by_range_and_skip_and_wrap() {
-        let window = Window { first: 100, end: 165, range: 20, skip: 5, size: 24 };
+        let window = Window { first: 100, end: 162, range: 20, skip: 5, size: 24 };
         let run = Run { ends: [0; 3], skip: 0, fixed: [false; 3], first: 0 };
         let mut addresses = Addresses::new(window, Order::Sequential(run), None, rng());
         let lbas: Vec<u64> = (0..10).map(|_| addresses.next(0, 8)).collect();
         // Two blocks of 8 fit into a window of 20, and the third starts again. After 24 sectors, the window moves to
-        // 125. The next one at 150 would extend beyond 165.
-        assert_eq!(lbas, [100, 108, 100, 125, 133, 125, 100, 108, 100, 125]);
+        // 125. The end of the file cuts the next one, at 150: a block fits, and the first window follows.
+        assert_eq!(lbas, [100, 108, 100, 125, 133, 125, 150, 100, 108, 100]);
     }
 }
