@@ -157,6 +157,7 @@ budget: ## Count instructions, branches and files of a request; BLESS=1 records 
 		scripts/budget.py "$$program" $(if $(BLESS),--bless && scripts/budget.py "$$program" --components)
 
 .PHONY: check-budget
+check-budget: export CARGO_INCREMENTAL := 0
 check-budget: ## Compare the instructions of a request in the build of the tests with the record
 	@scripts/prerequisites.sh test
 	program=$$($(CARGO) build --workspace --bench speed --locked --message-format=json | $(EXECUTABLE)) && \

@@ -7,7 +7,7 @@ PROGRAM is the benchmark `speed`: `cargo bench --package floatgate-core --bench 
 runs are those of `crates/core/benches/speed/budget.rs`. For each run, prints instructions and conditional branches per
 request or flash operation, and the number of source files of the workspace that matter: those with at least one
 instruction in ten requests. Exits with status 1 if a value is more than 1 % above the recorded one in
-`crates/core/benches/budget.toml`; `--bless` records the values of this build. Counts do not depend on the load of the
+`crates/core/benches/budget.toml` (3 % with BUILD `dev`); `--bless` records the values of this build. Counts do not depend on the load of the
 machine: they differ by less than 0.1 % from run to run. They depend on the compiler: with another one than that of the
 record, values are printed and not compared.
 
@@ -38,7 +38,10 @@ PER_OPERATION = re.compile(r"^(attributed-|floor-)?(collecting|.*writes)$")
 PER_WRITE = ("writes", "attributed-writes")
 # Functions whose instructions are counted, with all that they call.
 MEASURED = ("speed::measured*", "speed::floor::Floor::measured*")
+# Costs above the record that are accepted. With several codegen units, other changes of a crate affect which functions
+# are inlined.
 TOLERANCE = 1.01
+TOLERANCE_IN_PARTS = 1.03
 # Path of a source file of the workspace.
 OURS = re.compile(r"crates/(\w+/(?:src|benches)/.*)")
 # Rows of the table by component, with the starts of the paths below `crates/` that belong to each. The first match
@@ -198,11 +201,12 @@ def main():
     runs, exceeded = options.runs or listed, []
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         has_lines = options.build != "dev"
+        tolerance = TOLERANCE if has_lines else TOLERANCE_IN_PARTS
         for run, found in zip(runs, pool.map(lambda run: count(options.program, run, files=has_lines), runs)):
             before = recorded.get(run, {})
             shown = [f"{found[name]:6} {name} ({before.get(name, 'new')})" for name in found if name != "per"]
             print(f"{run:24} per {found['per']:16}" + "".join(shown), flush=True)
-            limits = {name: value * TOLERANCE for name, value in before.items() if name != "per"}
+            limits = {name: value * tolerance for name, value in before.items() if name != "per"}
             exceeded += [f"{run}: {found[n]} {n}, recorded {before[n]}" for n in limits if found[n] > limits[n]]
             recorded[run] = found
     if options.bless:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks the prerequisites to build (`prerequisites.sh build`) or to test (`prerequisites.sh test`) Floatgate, and
 # prints the command that installs a missing one. For `test`, it installs rustfmt and clippy with rustup, and the NBD
-# clients and the emulator for tests of live devices with apt-get, if these are available.
+# clients and the emulator for tests of live devices, and valgrind, with apt-get, if these are available.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -100,22 +100,23 @@ check_python() {
     fi
 }
 
-# Clients for tests of live devices. Their absence is an error, because the tests would check nothing.
+# Clients for tests of live devices, and valgrind, which counts instructions. Their absence is an error, because the tests would check nothing.
 check_clients() {
     local client absent=
-    for client in nbdinfo nbdcopy nbdsh qemu-io qemu-img fio qemu-system-x86_64; do
+    for client in nbdinfo nbdcopy nbdsh qemu-io qemu-img fio qemu-system-x86_64 valgrind; do
         command -v "$client" >/dev/null || absent="$absent $client"
     done
     [ -n "$absent" ] || return 0
     if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-        echo "installing libnbd-bin, python3-libnbd, qemu-utils, fio and qemu-system-x86, for$absent"
+        echo "installing libnbd-bin, python3-libnbd, qemu-utils, fio, qemu-system-x86 and valgrind, for$absent"
         { apt-get update -qq && apt-get install -y -qq --no-install-recommends libnbd-bin python3-libnbd \
-            qemu-utils fio qemu-system-x86; } >"$scratch/log" 2>&1 && return 0
+            qemu-utils fio qemu-system-x86 valgrind; } >"$scratch/log" 2>&1 && return 0
         tail -n 3 "$scratch/log" >&2
     fi
-    missing "Programs for tests of live devices are not installed:$absent." \
-        "$(packages 'libnbd-bin python3-libnbd qemu-utils fio qemu-system-x86' \
-            'libnbd python3-libnbd qemu-img fio qemu-system-x86' 'libnbd qemu-img fio qemu-system-x86_64')"
+    missing "Programs for tests are not installed:$absent." \
+        "$(packages 'libnbd-bin python3-libnbd qemu-utils fio qemu-system-x86 valgrind' \
+            'libnbd python3-libnbd qemu-img fio qemu-system-x86 valgrind' \
+            'libnbd qemu-img fio qemu-system-x86_64 valgrind')"
 }
 
 check_rust
