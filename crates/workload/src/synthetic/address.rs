@@ -5,6 +5,7 @@
 pub mod choice;
 pub mod map;
 pub mod permutation;
+pub mod sprandom;
 pub mod zipf;
 
 use super::size::Sizes;

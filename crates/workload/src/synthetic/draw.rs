@@ -4,13 +4,14 @@ use super::SECTOR;
 use super::address::choice::{Choice, Zone};
 use super::address::map::Map;
 use super::address::permutation::{Passes, Scatter};
+use super::address::sprandom::{Shape, Sprandom};
 use super::address::zipf::Zipf;
 use super::address::{Follow, Grid, Order, Run, Window};
 use super::directions::{DEFAULT_BLOCK, READ, TRIM, WRITE};
-use super::options::{Amount, Distribution, Modifier, Options, Sequencer, ZoneShare};
+use super::options::{Amount, Distribution, Modifier, Options, Pattern, Sequencer, ZoneShare};
 use super::region::Region;
 use super::size::Sizes;
-use super::texts::bytes_text;
+use super::texts::{bytes_text, two_texts};
 use crate::sim::rng::Rng;
 
 /// Returns the number of sectors that a sequential job skips between two requests.
@@ -130,6 +131,9 @@ fn choice(
     aligned: bool,
     rng: &mut Rng,
 ) -> Result<Choice, String> {
+    if let Some(shape) = sprandom(options) {
+        return Ok(Choice::Sprandom(Box::new(Sprandom::new(shape, positions, rng))));
+    }
     Ok(match options.random_distribution {
         // fio does not use a random map with `blockalign`.
         None | Some(Distribution::Uniform) if options.norandommap || !aligned => Choice::Uniform,
@@ -155,6 +159,53 @@ fn choice(
             Some(shares) => Choice::Zoned(zone_table(shares, align, positions, window)?),
         },
     })
+}
+
+/// Returns the shape of `sprandom`, if the job has it. Defaults are those of fio.
+pub(super) fn sprandom(options: &Options) -> Option<Shape> {
+    options.sprandom.then(|| Shape {
+        regions: options.spr_num_regions.unwrap_or(100),
+        over_provisioning: options.spr_op.unwrap_or(0.15),
+        defers: options.spr_cs.is_some(),
+    })
+}
+
+/// Checks that a job with `sprandom` writes blocks of one size at random, and that the other options fit.
+pub(super) fn check_sprandom(options: &Options, pattern: Pattern, sizes: &Sizes, size: u64) -> Result<(), String> {
+    let Some(shape) = sprandom(options) else {
+        let given = [
+            ("spr_num_regions", options.spr_num_regions.is_some()),
+            ("spr_op", options.spr_op.is_some()),
+            ("spr_cs", options.spr_cs.is_some()),
+        ];
+        return match given.iter().find(|(_, given)| *given) {
+            Some((key, _)) => Err(format!("`{key}` needs sprandom=1")),
+            None => Ok(()),
+        };
+    };
+    let other = [
+        ("norandommap", options.norandommap),
+        ("random_distribution", options.random_distribution.is_some()),
+        ("blockalign", options.blockalign.is_some()),
+        ("percentage_random", options.percentage_random.is_some()),
+        ("zonesize", options.zonesize.is_some()),
+        ("io_size", options.io_size.is_some()),
+    ];
+    if let Some((key, _)) = other.iter().find(|(_, given)| *given) {
+        return Err(format!("`sprandom` determines the order and the amount of the writes; leave `{key}` out"));
+    }
+    if pattern.name != "randwrite" || sizes.min() != sizes.max() {
+        return Err("`sprandom` needs rw=randwrite and blocks of one size".to_owned());
+    }
+    let region = shape.physical(size) / u64::from(shape.regions);
+    if region < options.spr_cs.unwrap_or(0).max(u64::from(sizes.min()) * SECTOR) {
+        let (size, region) = two_texts(size, region);
+        return Err(format!(
+            "`sprandom` divides {size} into regions of {region}, which must hold a block and the cache of `spr_cs`; \
+             use a smaller spr_num_regions"
+        ));
+    }
+    Ok(())
 }
 
 /// Converts the zones of `zoned` and `zoned_abs` to positions of a grid.

@@ -136,6 +136,15 @@ keys! {
         flag ["norandommap"] "off"
             "Do not track used blocks. Without it, every block is used once before any is used again."
             "" switch!(norandommap);
+        flag ["sprandom"] "off"
+            "Write the physical space of the device once, at random, so that its blocks have as many valid pages as in \
+             the steady state of random writes (see below)." "Needs `random_generator=lfsr`." switch!(sprandom);
+        key ["spr_num_regions"] "`100`" "Number of regions of `sprandom`." "" into!(spr_num_regions, count_32);
+        key ["spr_op"] "`0.15`" "Over-provisioning for `sprandom`, as a share of the logical space." ""
+            into!(spr_op, part);
+        key ["spr_cs"] "`0`"
+            "Cache of the device in bytes. Above 0, `sprandom` writes blocks again one region later." ""
+            unless_zero!(spr_cs, block_size);
         key ["filename"] "in a job file a file for each clone, otherwise the device"
             "Area that a job accesses, or several, separated by colons. If all jobs and clones have the same, it is \
              the whole device. Different areas are placed in the order of the jobs, each at a multiple of 1 MiB. They \

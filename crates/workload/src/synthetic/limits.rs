@@ -58,6 +58,9 @@ pub(super) fn once_over(region: &Region, unit: u64, order: &Order, directions: &
         return size;
     }
     match order {
+        Order::Random(grids, _) if let Choice::Sprandom(order) = &grids[0].choice => {
+            order.shape.physical(size / unit) * unit
+        }
         Order::Random(grids, _) if grids.iter().any(|grid| matches!(grid.choice, Choice::Passes(_))) => {
             size / unit * unit
         }

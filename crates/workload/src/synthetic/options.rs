@@ -217,6 +217,14 @@ pub struct Options {
     pub random_sequence_stride: bool,
     /// True if random addresses may repeat at any time.
     pub norandommap: bool,
+    /// True to write the physical space once, in an order that leaves the steady state of random writes.
+    pub sprandom: bool,
+    /// Number of regions of `sprandom`.
+    pub spr_num_regions: Option<u32>,
+    /// Over-provisioning of `sprandom`, as a share of the logical space.
+    pub spr_op: Option<f64>,
+    /// Cache of `sprandom` in bytes, other than 0.
+    pub spr_cs: Option<u64>,
     /// Start of the region. A share refers to the device.
     pub offset: Option<Amount>,
     /// Distance between the regions of clones. A share refers to the device.

@@ -3,7 +3,7 @@
 use super::SECTOR;
 use super::address::{Addresses, Order};
 use super::directions::directions;
-use super::draw::{follow, mapped_order, random_order, run, skip};
+use super::draw::{check_sprandom, follow, mapped_order, random_order, run, skip};
 use super::files::{File, Files};
 use super::limits::once_over;
 use super::options::{Amount, Distribution, FileOrder, FileService, Modifier, Options, Rw};
@@ -47,7 +47,7 @@ pub(super) fn targets(
     let once: u64 = files.iter().map(|file| file.once).sum();
     // With `filesize`, `size` limits the transfer from all files.
     let (size, once) = match options.size {
-        Some(Amount::Bytes(bytes)) if files.len() > 1 || whole_file(options, place) => {
+        Some(Amount::Bytes(bytes)) if !options.sprandom && (files.len() > 1 || whole_file(options, place)) => {
             (total.min(bytes), once.min(bytes))
         }
         _ => (total, once),
@@ -58,7 +58,8 @@ pub(super) fn targets(
     let service = options.file_service_type.unwrap_or(FileService { order: FileOrder::RoundRobin, requests: 1 });
     let files = several.then(|| Box::new(Files::new(files, service, rng("file"))));
     let draws = !matches!(options.random_distribution, None | Some(Distribution::Uniform));
-    let random = rw.pattern.random && (options.norandommap || draws || options.blockalign.is_some());
+    let random =
+        rw.pattern.random && (options.norandommap || options.sprandom || draws || options.blockalign.is_some());
     let overlaps = random || rw.modifier != Modifier::None || options.norandommap;
     Ok(Targets { region, addresses, files, size, once, overlaps })
 }
@@ -78,6 +79,7 @@ fn file(
     let unit = directions.iter().map(|&d| u64::from(sizes[d].min())).min().unwrap_or(1) * SECTOR;
     let region = Region::new(options, place, index, unit)?;
     let window = window(options, &region)?;
+    check_sprandom(options, pattern, &sizes[directions[0]], region.size)?;
     check_fit(directions, sizes, &window)?;
     let mut address_rng = rng("address");
     let (order, follow) = if pattern.random {

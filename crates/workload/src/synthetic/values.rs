@@ -596,6 +596,12 @@ pub fn percentile(text: &str, _: Base) -> Result<f64, String> {
     number.filter(|number| *number > 0.0 && *number <= 100.0).ok_or_else(|| "use a percentage up to 100".to_owned())
 }
 
+/// Parses a share between 0 and 1.
+pub fn part(text: &str, _: Base) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    number.filter(|number| *number > 0.0 && *number < 1.0).ok_or_else(|| "use a share between 0 and 1".to_owned())
+}
+
 /// Parses `exit_what`.
 pub fn exit_what(text: &str, _: Base) -> Result<ExitWhat, String> {
     match text {

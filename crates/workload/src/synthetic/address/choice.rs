@@ -1,6 +1,7 @@
 //! Choice of random positions: fio's `random_distribution`.
 
 use super::permutation::{Passes, Scatter};
+use super::sprandom::Sprandom;
 use super::zipf::Zipf;
 use crate::sim::rng::Rng;
 
@@ -9,6 +10,8 @@ use crate::sim::rng::Rng;
 pub enum Choice {
     /// Each position once before any position is repeated.
     Passes(Passes),
+    /// All positions, some of them several times, as `sprandom` writes them.
+    Sprandom(Box<Sprandom>),
     /// Independent and uniform.
     Uniform,
     /// Zipf-distributed ranks, mapped to scattered positions.
@@ -57,6 +60,7 @@ impl Choice {
     pub fn next(&mut self, positions: u64, rng: &mut Rng) -> u64 {
         match self {
             Choice::Passes(passes) => passes.next(rng),
+            Choice::Sprandom(order) => order.next(rng),
             Choice::Uniform => rng.below(positions),
             Choice::Zipf(zipf, scatter) => scatter.apply(zipf.next(rng) - 1),
             Choice::Pareto { power, scatter } => {

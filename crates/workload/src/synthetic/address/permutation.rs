@@ -121,6 +121,11 @@ impl Passes {
         image
     }
 
+    /// Returns how many numbers of this pass are left.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
     /// Starts a new pass.
     pub fn restart(&mut self, rng: &mut Rng) {
         self.permutation.rekey(rng);
