@@ -395,7 +395,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
             let base = names.len() as u16;
             names.extend(source.streams());
             feed_of.resize(names.len(), index);
-            feeds.push(Feed::new(source.as_mut(), base));
+            feeds.push(Feed::new(source.as_mut(), base, index));
         }
         let controlled = feeds.iter().any(|feed| feed.controller.is_some());
         let now = ssd.now();
@@ -690,10 +690,14 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         self.count_outstanding(now);
         self.seen.completed += (self.completions.len() - first) as u64;
         for completion in &self.completions[first..] {
-            let feed = &mut self.feeds[self.seen.feed_of[usize::from(completion.request.stream)]];
+            let index = self.seen.feed_of[usize::from(completion.request.stream)];
+            let feed = &mut self.feeds[index];
             feed.completed(completion.finish, now);
-            if feed.controller.is_some() && feed.control(completion, now)? {
-                self.measure_from = self.measure_from.min(feed.measure_from);
+            if feed.controller.is_some() {
+                if feed.control(completion, now)? {
+                    self.measure_from = self.measure_from.min(feed.measure_from);
+                }
+                judge(&mut self.feeds, index, completion, now);
             }
         }
         if self.completions.len() >= BATCH || self.wants_slices { self.settle(watcher) } else { Ok(()) }
@@ -897,6 +901,20 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         let backlogs = self.feeds.iter().filter_map(Feed::backlog).collect();
         let outcome = Outcome::between(&self.first, last, results, self.seen.profile, !self.stopped);
         Ok(Outcome { elapsed, backlogs, unfinished, ..outcome })
+    }
+}
+
+/// Notes a completion of a feed for its steady state, or for that of the feeds that it is judged with. If the state is
+/// steady, these feeds end.
+#[cold]
+fn judge(feeds: &mut [Feed], index: usize, completion: &Completion, now: Time) {
+    let of = |feed: &Feed| feed.controller.as_ref().map(|controller| controller.control.together.clone());
+    let together = of(&feeds[index]).filter(|together| !together.is_empty()).unwrap_or(index..index + 1);
+    let first = feeds[together.start].controller.as_mut();
+    let Some(outcome) = first.and_then(|controller| controller.judge(completion, now)) else { return };
+    let mut outcome = Some(outcome);
+    for feed in &mut feeds[together] {
+        feed.end_steady(outcome.take(), now);
     }
 }
 

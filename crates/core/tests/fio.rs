@@ -350,6 +350,23 @@ fn jobs_of_a_flow_share_requests_by_weight() {
 }
 
 #[test]
+fn jobs_of_a_group_are_judged_together() {
+    let job = "rw=randread bs=4k size=64k norandommap=1 time_based=1 runtime=400ms ss_dur=40ms ss_interval=10ms \
+               group_reporting=1";
+    let (counts, warnings) = warned(&mut slow(), &format!("{job} ss=lat:5% numjobs=2"));
+    assert!(counts.iter().sum::<u64>() < 1200, "{counts:?}");
+    let [reached] = &warnings[..] else { panic!("{warnings:?}") };
+    assert!(reached.starts_with("job1.0: the steady state (lat) was reached after 0.040 s at "), "{reached}");
+    // A job that ends early does not end the judgment, and its group has the rate of the others.
+    let (counts, warnings) = warned(&mut slow(), &format!("{job} ss=iops:5% number_ios=1; {job} ss=iops:5%"));
+    assert!(counts[0] == 1 && (100..1000).contains(&counts[1]), "{counts:?}");
+    assert!(warnings[0].starts_with("job1: the steady state (iops) was reached after 0.0"), "{warnings:?}");
+    let differing = format!("{job} ss=iops:5%; {job} ss=iops:4%");
+    let error = synthetic::parse(&differing, MIB, 1).err().expect("it is refused").to_string();
+    assert!(error.contains("needs the same options in all jobs of the group"), "{error}");
+}
+
+#[test]
 fn a_steady_job_ends() {
     let job = "rw=randread bs=4k size=64k norandommap=1 time_based=1 runtime=2s ss_dur=40ms ss_interval=10ms";
     let (counts, warnings) = warned(&mut slow(), &format!("{job} ss=iops:5% ss_ramp=20ms"));

@@ -41,6 +41,9 @@ pub struct Control {
     pub ends: Range<usize>,
     /// Condition under which the source ends (fio's `steadystate`).
     pub steady: Option<SteadyState>,
+    /// Positions of the sources whose completions are judged together by the condition of the first one, and which it
+    /// ends together. Empty if the source is judged alone.
+    pub together: Range<usize>,
     /// Search for the depth with a given latency (fio's `latency_target`).
     pub search: Option<DepthSearch>,
     /// Number of outstanding requests down to which no request is issued after the depth was reached (fio's
@@ -50,12 +53,23 @@ pub struct Control {
     pub flow: Option<(u32, u32)>,
 }
 
-/// Steady state of a source: a criterion of the rates in the latest intervals is below a limit.
+/// What is measured in an interval for a steady state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Requests per second.
+    Requests,
+    /// Bytes per second.
+    Bytes,
+    /// Mean latency in nanoseconds.
+    Latency,
+}
+
+/// Steady state of a source: a criterion of the measurements in the latest intervals is below a limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SteadyState {
-    /// True for bytes per second, false for requests per second.
-    pub of_bytes: bool,
-    /// True for the slope of a line through the rates, false for their largest deviation from the mean.
+    /// What is measured.
+    pub measure: Measure,
+    /// True for the slope of a line through the measurements, false for their largest deviation from the mean.
     pub is_slope: bool,
     /// True if the criterion is a percentage of the mean.
     pub is_percent: bool,

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use crate::sim::request::Completion;
-use crate::sim::source::{Control, DepthSearch, SteadyState};
+use crate::sim::source::{Control, DepthSearch, Measure, SteadyState};
 use crate::sim::time::Time;
 
 /// State of the control of a source.
@@ -34,12 +34,13 @@ pub(super) enum Verdict {
 }
 
 impl Controller {
-    /// Creates the state. `None` if the source needs no control.
-    pub(super) fn new(control: Control) -> Option<Box<Controller>> {
+    /// Creates the state of the source at a position. `None` if the source needs no control.
+    pub(super) fn new(control: Control, index: usize) -> Option<Box<Controller>> {
         if control == Control::default() {
             return None;
         }
-        let meter = control.steady.map(Meter::new);
+        let judges = control.together.is_empty() || control.together.start == index;
+        let meter = control.steady.filter(|_| judges).map(Meter::new);
         let search = control.search.map(Search::new);
         Some(Box::new(Controller { control, meter, search, draining: false, issued: 0, has_ended: false }))
     }
@@ -80,18 +81,24 @@ impl Controller {
         if self.has_ended || completion.request.bytes() == 0 {
             return Verdict::Continue;
         }
-        let steady = self.meter.as_mut().and_then(|meter| meter.completed(completion.request.bytes(), now));
-        let verdict = match (steady, &mut self.search) {
-            (Some(outcome), _) => Verdict::End(outcome),
-            (None, Some(search)) => {
-                let latency = completion.finish.since(completion.request.arrival);
-                let verdict = search.completed(latency, now);
-                if verdict == Verdict::Continue { search.quiesced(outstanding, now) } else { verdict }
-            }
-            (None, None) => Verdict::Continue,
-        };
+        let Some(search) = &mut self.search else { return Verdict::Continue };
+        let latency = completion.finish.since(completion.request.arrival);
+        let verdict = search.completed(latency, now);
+        let verdict = if verdict == Verdict::Continue { search.quiesced(outstanding, now) } else { verdict };
         self.has_ended = matches!(verdict, Verdict::End(_));
         verdict
+    }
+
+    /// Notes a completion of a source that this control judges. Returns the outcome when the state is steady.
+    pub(super) fn judge(&mut self, completion: &Completion, now: Time) -> Option<String> {
+        let bytes = completion.request.bytes();
+        let meter = self.meter.as_mut().filter(|_| !self.has_ended && bytes > 0)?;
+        meter.completed(bytes, completion.finish.since(completion.request.arrival), now)
+    }
+
+    /// Notes that the source has ended, because the state is steady.
+    pub(super) fn end(&mut self) {
+        self.has_ended = true;
     }
 
     /// Returns the outcome if the source ends before its control has ended it.
@@ -113,7 +120,7 @@ impl Controller {
     }
 }
 
-/// Meter of rates for a steady state.
+/// Meter of rates or latencies for a steady state.
 struct Meter {
     of: SteadyState,
     begin: Time,
@@ -121,7 +128,9 @@ struct Meter {
     end: Time,
     requests: u64,
     bytes: u64,
-    /// Rates of the latest intervals.
+    /// Sum of latencies, in picoseconds.
+    latency: u128,
+    /// Measurements of the latest intervals.
     rates: VecDeque<f64>,
     /// Latest value of the criterion.
     criterion: Option<f64>,
@@ -130,15 +139,18 @@ struct Meter {
 impl Meter {
     fn new(of: SteadyState) -> Meter {
         let rates = VecDeque::with_capacity(of.intervals as usize);
-        Meter { of, begin: Time::ZERO, end: Time::NEVER, requests: 0, bytes: 0, rates, criterion: None }
+        Meter { of, begin: Time::ZERO, end: Time::NEVER, requests: 0, bytes: 0, latency: 0, rates, criterion: None }
     }
 
     /// Notes a completion. Returns the outcome when the state is steady.
-    fn completed(&mut self, bytes: u64, now: Time) -> Option<String> {
+    fn completed(&mut self, bytes: u64, latency: Time, now: Time) -> Option<String> {
         while now >= self.end {
             if self.close() {
-                let steady = &self.of;
-                let [rate, unit] = if steady.of_bytes { ["bw", "B/s"] } else { ["iops", "requests/s"] };
+                let [rate, unit] = match self.of.measure {
+                    Measure::Requests => ["iops", "requests/s"],
+                    Measure::Bytes => ["bw", "B/s"],
+                    Measure::Latency => ["lat", "ns"],
+                };
                 let mean = self.rates.iter().sum::<f64>() / self.rates.len() as f64;
                 let after = self.end.since(self.begin.min(self.end)).as_s();
                 return Some(format!("the steady state ({rate}) was reached after {after:.3} s at {mean:.0} {unit}"));
@@ -148,15 +160,20 @@ impl Meter {
         if now >= self.begin {
             self.requests += 1;
             self.bytes += bytes;
+            self.latency += u128::from(latency.0);
         }
         None
     }
 
     /// Ends an interval. Returns `true` if the state is steady.
     fn close(&mut self) -> bool {
-        let count = if self.of.of_bytes { self.bytes } else { self.requests };
-        (self.requests, self.bytes) = (0, 0);
-        self.rates.push_back(count as f64 / self.of.interval.as_s());
+        let seconds = self.of.interval.as_s();
+        self.rates.push_back(match self.of.measure {
+            Measure::Requests => self.requests as f64 / seconds,
+            Measure::Bytes => self.bytes as f64 / seconds,
+            Measure::Latency => self.latency as f64 / 1000.0 / self.requests.max(1) as f64,
+        });
+        (self.requests, self.bytes, self.latency) = (0, 0, 0);
         if self.rates.len() < self.of.intervals as usize {
             return false;
         }
@@ -302,8 +319,8 @@ mod tests {
 
     fn steady(is_slope: bool, is_percent: bool) -> SteadyState {
         let interval = Time::from_ns(1_000_000_000);
-        let (of_bytes, limit, intervals, ramp) = (false, 1.0, 4, Time::ZERO);
-        SteadyState { of_bytes, is_slope, is_percent, limit, interval, intervals, ramp }
+        let (measure, limit, intervals, ramp) = (Measure::Requests, 1.0, 4, Time::ZERO);
+        SteadyState { measure, is_slope, is_percent, limit, interval, intervals, ramp }
     }
 
     /// Values by the formulas of fio's documentation, worked out by hand.

@@ -73,10 +73,11 @@ pub struct Backlog {
 }
 
 impl<'a> Feed<'a> {
-    pub(super) fn new(source: &'a mut dyn Source, stream_base: u16) -> Feed<'a> {
+    /// Creates the feed of a source at a position. The numbers of its streams begin at `stream_base`.
+    pub(super) fn new(source: &'a mut dyn Source, stream_base: u16, index: usize) -> Feed<'a> {
         Feed {
             pace: source.pace(),
-            controller: Controller::new(source.control()),
+            controller: Controller::new(source.control(), index),
             is_ended_by_other: false,
             source,
             stream_base,
@@ -334,6 +335,18 @@ impl<'a> Feed<'a> {
             Verdict::Fail(why) => return Err(SourceError(format!("{}: {why}", self.source.streams().join(", ")))),
         }
         Ok(false)
+    }
+
+    /// Ends the source at `now`, because the state is steady. `outcome` is for the first source of those that are judged
+    /// together.
+    pub(super) fn end_steady(&mut self, outcome: Option<String>, now: Time) {
+        self.stop_at = self.stop_at.min(now);
+        if let Some(controller) = &mut self.controller {
+            controller.end();
+        }
+        if let Some(outcome) = outcome {
+            self.source.controlled(outcome);
+        }
     }
 
     /// Returns the backlog if arrivals outran completions: if more requests had not completed when the source ended

@@ -205,7 +205,6 @@ pub const OTHERS: &[Other] = &[
     none("block_error_percentiles", "0"),
     none("bwavgtime", "500"),
     none("iopsavgtime", "500"),
-    none("group_reporting", "0"),
     none("stats", "1"),
     none("zero_buffers", "0"),
     none("refill_buffers", "0"),

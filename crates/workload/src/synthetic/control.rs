@@ -21,7 +21,14 @@ pub(super) fn control(options: &Options) -> Result<Control, String> {
         );
     }
     let flow = options.flow.map(|weight| (options.flow_id.unwrap_or(0), weight));
-    Ok(Control { ends: 0..0, steady: steady(options)?, search: search(options, depth)?, refill_at, flow })
+    Ok(Control {
+        ends: 0..0,
+        steady: steady(options)?,
+        together: 0..0,
+        search: search(options, depth)?,
+        refill_at,
+        flow,
+    })
 }
 
 fn steady(options: &Options) -> Result<Option<SteadyState>, String> {
@@ -35,7 +42,7 @@ fn steady(options: &Options) -> Result<Option<SteadyState>, String> {
         return Err(format!("`steadystate_duration` has {intervals} intervals: use 1 to {MAX_INTERVALS}"));
     }
     Ok(Some(SteadyState {
-        of_bytes: steady.of_bytes,
+        measure: steady.measure,
         is_slope: steady.is_slope,
         is_percent: steady.is_percent,
         limit: steady.limit,

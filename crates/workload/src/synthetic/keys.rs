@@ -202,12 +202,16 @@ keys! {
             "Exclude requests that complete within this time after the job's start from the results; it precedes \
              `runtime`. Seconds." "" into!(ramp_time, |value, _| time(value, SECOND, 0));
         key ["steadystate", "ss"] ""
-            "End the job when its rate is steady: `iops` or `bw` when no interval deviates more from the mean than the \
-             limit, `iops_slope` or `bw_slope` when a line through the rates has a smaller slope for each interval; \
-             `iops_slope:0.3%` is relative to the mean." "Also `lat`; jobs with `group_reporting` are judged together."
+            "End the job when its rate or mean latency is steady: `iops`, `bw` or `lat` when no interval deviates more \
+             from the mean than the limit, `iops_slope`, `bw_slope` or `lat_slope` when a line through the values has a \
+             smaller slope for each interval; `iops_slope:0.3%` is relative to the mean. A limit of `lat` is in \
+             microseconds." "Compares a limit of `lat` in microseconds with nanoseconds."
             into!(steadystate, steady);
         key ["steadystate_duration", "ss_dur"] "" "Time over which the rate is judged; seconds." ""
             unless_zero!(ss_dur, |value, _| time(value, SECOND, 1));
+        flag ["group_reporting"] "off"
+            "Judge the steady state of the jobs from a `stonewall` or `new_group` to the next together."
+            "Also groups the report." switch!(group_reporting);
         key ["steadystate_ramp_time", "ss_ramp"] "`0`" "Time before the rate is judged; seconds." ""
             unless_zero!(ss_ramp, |value, _| time(value, SECOND, 1));
         key ["steadystate_check_interval", "ss_interval"] "`1`" "Length of the intervals; seconds." ""

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::arrival::Process;
 use super::base::Base;
 use super::engines::Engine;
+use crate::sim::source::Measure;
 
 /// Access pattern of a job, with fio's names of `rw`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,8 +166,8 @@ pub enum ZoneMode {
 /// Value of fio's `steadystate`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steady {
-    /// True for bytes, false for requests per second.
-    pub of_bytes: bool,
+    /// What is measured.
+    pub measure: Measure,
     /// True for the slope, false for the largest deviation from the mean.
     pub is_slope: bool,
     /// True if the limit is a percentage of the mean.
@@ -331,6 +332,8 @@ pub struct Options {
     pub replay_redirect: bool,
     /// Rate, criterion and limit of a steady state.
     pub steadystate: Option<Steady>,
+    /// True if the steady state of a group of jobs is judged together.
+    pub group_reporting: bool,
     /// Time over which a steady state is judged, in picoseconds.
     pub ss_dur: Option<u64>,
     /// Time before a steady state is judged, in picoseconds.
@@ -367,4 +370,15 @@ pub struct Options {
     pub without_meaning: BTreeSet<&'static str>,
     /// Keys that are ignored on request.
     pub ignored: BTreeSet<String>,
+}
+
+impl Options {
+    /// Returns `true` if the steady state of two jobs is judged in the same way.
+    pub fn is_judged_like(&self, other: &Options) -> bool {
+        let of = |options: &Options| {
+            let Options { group_reporting, steadystate, ss_dur, ss_ramp, ss_interval, .. } = *options;
+            (group_reporting, steadystate, ss_dur, ss_ramp, ss_interval)
+        };
+        of(self) == of(other)
+    }
 }

@@ -18,6 +18,8 @@ pub struct Place {
     pub waits_for: Range<usize>,
     /// Positions of the jobs that end when this one ends.
     pub ends: Range<usize>,
+    /// Positions of the jobs whose steady state is judged together; empty if it is that of this job alone.
+    pub together: Range<usize>,
     /// Delay after these jobs have ended.
     pub start_delay: Time,
     /// Log to which issued requests are written.
@@ -29,9 +31,9 @@ pub struct Place {
 }
 
 impl Place {
-    /// Adjusts `waits_for` and `ends` after `others` sources of another workload were inserted before the jobs.
+    /// Adjusts the positions of other jobs after `others` sources of another workload were inserted before the jobs.
     pub fn shift_positions(&mut self, others: usize) {
-        for range in [&mut self.waits_for, &mut self.ends] {
+        for range in [&mut self.waits_for, &mut self.ends, &mut self.together] {
             if range.start < range.end {
                 *range = range.start + others..range.end + others;
             }

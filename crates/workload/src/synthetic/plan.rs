@@ -64,7 +64,7 @@ pub fn plan(mut sections: Vec<Section>, device_bytes: u64, seed: u64) -> Result<
     // Jobs by name, for `wait_for`.
     let mut ranges: BTreeMap<String, Vec<Range<usize>>> = BTreeMap::new();
     let mut group = 0;
-    let mut exits = Exits::default();
+    let mut groups = Groups::default();
     let mut notes = notes(&sections);
     let mut errors = Vec::new();
     for section in sections {
@@ -91,8 +91,19 @@ pub fn plan(mut sections: Vec<Section>, device_bytes: u64, seed: u64) -> Result<
             let areas = areas.of(&section, clone);
             let start_delay = Time(options.startdelay.unwrap_or(0));
             let (waits_for, follows_fio) = (waits_for.clone(), section.follows_fio());
-            let ends = 0..0;
-            let place = Place { name, clone, areas, waits_for, ends, start_delay, write_iolog, follows_fio, warnings };
+            let (ends, together) = (0..0, 0..0);
+            let place = Place {
+                name,
+                clone,
+                areas,
+                waits_for,
+                ends,
+                together,
+                start_delay,
+                write_iolog,
+                follows_fio,
+                warnings,
+            };
             let job = match &options.read_iolog {
                 None => Synthetic::new(options, place, seed).map(|job| Planned::Made(Box::new(job))),
                 Some(path) => {
@@ -108,28 +119,29 @@ pub fn plan(mut sections: Vec<Section>, device_bytes: u64, seed: u64) -> Result<
                 }
             }
         }
-        exits.add(options, first, planned.len() - first);
         ranges.entry(name).or_default().push(first..planned.len());
+        groups.add(section, first, planned.len() - first);
     }
-    exits.set(&mut planned);
+    groups.set(&mut planned)?;
     if errors.is_empty() { Ok(planned) } else { Err(all_errors(errors)) }
 }
 
-/// Groups of jobs for `exitall`.
+/// Groups of jobs, for `exitall` and for `steadystate` with `group_reporting`.
 #[derive(Default)]
-struct Exits {
+struct Groups {
     /// True if a job has `exitall`, which holds for all jobs, as in fio.
-    any: bool,
+    exits: bool,
     /// Positions of the first jobs of the groups, and of the parts between stonewalls.
     starts: [Vec<usize>; 2],
-    /// Jobs to end, and the number of jobs that each one holds for.
-    what: Vec<(ExitWhat, usize)>,
+    /// Sections, and the number of jobs of each.
+    sections: Vec<(Section, usize)>,
 }
 
-impl Exits {
-    /// Adds the jobs of a section, which begin at position `first`.
-    fn add(&mut self, options: &Options, first: usize, count: usize) {
-        self.any |= options.exitall;
+impl Groups {
+    /// Adds a section, whose `count` jobs begin at position `first`.
+    fn add(&mut self, section: Section, first: usize, count: usize) {
+        let options = &section.options;
+        self.exits |= options.exitall;
         for (starts, is_start) in
             self.starts.iter_mut().zip([options.stonewall || options.new_group, options.stonewall])
         {
@@ -137,24 +149,38 @@ impl Exits {
                 starts.push(first);
             }
         }
-        self.what.push((options.exit_what.unwrap_or(ExitWhat::Group), count));
+        self.sections.push((section, count));
     }
 
-    /// Sets the jobs that each job ends.
-    fn set(&self, planned: &mut [Planned]) {
+    /// Sets the jobs that each job ends, and those that are judged together.
+    fn set(&self, planned: &mut [Planned]) -> Result<(), SourceError> {
         let all = planned.len();
-        let what = self.what.iter().flat_map(|(what, count)| std::iter::repeat_n(*what, *count));
-        for (index, (job, what)) in planned.iter_mut().zip(what).enumerate().filter(|_| self.any) {
-            let within = |starts: &[usize]| {
-                let from = starts.iter().rev().find(|start| **start <= index).copied().unwrap_or(0);
-                from..starts.iter().find(|start| **start > index).copied().unwrap_or(all)
-            };
-            job.place_mut().ends = match what {
-                ExitWhat::All => 0..all,
-                ExitWhat::Group => within(&self.starts[0]),
-                ExitWhat::Stonewall => within(&self.starts[1]),
-            };
+        let within = |starts: &[usize], index: usize| {
+            let from = starts.iter().rev().find(|start| **start <= index).copied().unwrap_or(0);
+            from..starts.iter().find(|start| **start > index).copied().unwrap_or(all)
+        };
+        let of_jobs = || self.sections.iter().flat_map(|(section, count)| std::iter::repeat_n(section, *count));
+        for (index, (job, section)) in planned.iter_mut().zip(of_jobs()).enumerate() {
+            let options = &section.options;
+            let group = within(&self.starts[0], index);
+            if options.group_reporting && options.steadystate.is_some() {
+                let differs = |other: &Section| !other.options.is_judged_like(options);
+                if of_jobs().skip(group.start).take(group.len()).any(differs) {
+                    let why = "`steadystate` with group_reporting needs the same options in all jobs of the group; \
+                               separate others with new_group";
+                    return Err(section.error(why));
+                }
+                job.place_mut().together = group.clone();
+            }
+            if self.exits {
+                job.place_mut().ends = match options.exit_what.unwrap_or(ExitWhat::Group) {
+                    ExitWhat::All => 0..all,
+                    ExitWhat::Group => group,
+                    ExitWhat::Stonewall => within(&self.starts[1], index),
+                };
+            }
         }
+        Ok(())
     }
 }
 

@@ -395,7 +395,8 @@ impl Source for Synthetic {
     }
 
     fn control(&self) -> Control {
-        Control { ends: self.place.ends.clone(), ..self.control.clone() }
+        let Place { ends, together, .. } = &self.place;
+        Control { ends: ends.clone(), together: together.clone(), ..self.control.clone() }
     }
 
     fn controlled(&mut self, outcome: String) {

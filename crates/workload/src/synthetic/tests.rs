@@ -532,6 +532,8 @@ const CHANGES: &[(&str, &str)] = &[
     ("rw=write size=1m verify=md5", "verify_backlog=4"),
     ("rw=write size=1m verify=md5 verify_backlog=4", "verify_backlog_batch=2"),
     (RANDOM, "steadystate=iops:3% ss_dur=9"),
+    ("rw=read ss_dur=9", "ss=lat_slope:4us"),
+    ("rw=read ss=iops:3% ss_dur=9 numjobs=2", "group_reporting"),
     (RANDOM, "ss=bw_slope:1m steadystate_duration=9"),
     ("rw=read ss=iops:3% ss_dur=9", "steadystate_ramp_time=2"),
     ("rw=read ss=iops:3% ss_dur=9", "ss_ramp=2"),

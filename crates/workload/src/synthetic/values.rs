@@ -6,6 +6,7 @@ use super::arrival::Process;
 pub use super::base::Base;
 use super::engines::{ENGINES, EXTERNAL, Engine, Kind as EngineKind};
 use super::options::*;
+use crate::sim::source::Measure;
 use crate::sim::text::shown;
 
 /// Parses `first[,second][,third]` for reads, writes and trims. As in fio, an empty part selects the default, and the
@@ -569,25 +570,28 @@ fn zone_shares(text: &str, base: Base, absolute: bool) -> Result<Vec<ZoneShare>,
 
 /// Parses `steadystate`: a rate, and the limit of its slope or deviation.
 pub fn steady(text: &str, base: Base) -> Result<Steady, String> {
-    let allowed = "use iops, iops_slope, bw or bw_slope with a limit, such as iops_slope:0.3%; lat and lat_slope are \
-                   not supported";
+    let allowed = "use iops, bw or lat, or their slope, with a limit, such as iops_slope:0.3%";
     let (name, limit) = text.split_once(':').ok_or(allowed)?;
-    let (of_bytes, is_slope) = match name {
-        "iops" => (false, false),
-        "iops_slope" => (false, true),
-        "bw" => (true, false),
-        "bw_slope" => (true, true),
+    let measure = match name.strip_suffix("_slope").unwrap_or(name) {
+        "iops" => Measure::Requests,
+        "bw" => Measure::Bytes,
+        "lat" => Measure::Latency,
         _ => return Err(allowed.to_owned()),
     };
-    let (number, is_percent) = limit.strip_suffix('%').map_or((limit, false), |number| (number, true));
-    let limit = match is_percent || !of_bytes {
-        true => number.parse().map_err(|_| allowed.to_owned())?,
-        false => bandwidth(number, base)? as f64,
+    let (is_slope, percent) = (name.ends_with("_slope"), limit.strip_suffix('%'));
+    let is_percent = percent.is_some();
+    let number = |text: &str| text.parse().map_err(|_| allowed.to_owned());
+    let limit = match (percent, measure) {
+        (Some(percent), _) => number(percent)?,
+        (None, Measure::Requests) => number(limit)?,
+        (None, Measure::Bytes) => bandwidth(limit, base)? as f64,
+        // In nanoseconds, from picoseconds.
+        (None, Measure::Latency) => time(limit, MICROSECOND, 1)? as f64 / 1000.0,
     };
     if !f64::is_finite(limit) || limit < 0.0 {
         return Err(allowed.to_owned());
     }
-    Ok(Steady { of_bytes, is_slope, is_percent, limit })
+    Ok(Steady { measure, is_slope, is_percent, limit })
 }
 
 /// Parses a percentage with a fraction, above 0 and at most 100.
