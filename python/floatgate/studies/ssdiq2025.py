@@ -15,6 +15,7 @@ from floatgate.store import Store
 from floatgate.studies import drawing
 from floatgate.studies.ssdiq import DRIVES, FITTED_FOOTPRINTS, FOOTPRINTS, PARITY, STATISTICS, VISIBLE, Drive, Load
 from floatgate.studies.study import Exhibit, Study
+from floatgate.sweeping import build
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -70,9 +71,9 @@ def _jobs(load: Load, warm_up: float, measured: float) -> str:
 
 
 def _stored(setting: Setting, device: Device, run_of: str, find: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Return what `find` returns, from the store if the run was made before. `run_of` has its state and its jobs."""
+    """Return what `find` returns, from the store if this build made the run. `run_of` has its state and its jobs."""
     store = Store(setting.directory_of("ssdiq"))
-    key = hashlib.sha256(f"{device.digest} {run_of}".encode()).hexdigest()[:32]
+    key = hashlib.sha256(f"{build()} {device.digest} {run_of}".encode()).hexdigest()[:32]
     row = store.get(key)
     if row is None:
         row = {"summary": json.dumps(find()), "error": None, "kind": None}
