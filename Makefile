@@ -32,7 +32,7 @@ OPTIONS ?= --precondition steady
 # Set to 1, `make check-release` takes the program of `make pgo`.
 PGO ?=
 
-# Set to 1, `make validate`, `studies` and `artifact` do small runs. Pages of studies stay as they are.
+# Set to 1, `make validate`, `studies`, `fidelity` and `artifact` do small runs. Pages of studies stay as they are.
 QUICK ?=
 
 # Settings of `make soak`: random cases per property, power cuts, operations against the reference model, and seconds of
@@ -196,6 +196,12 @@ validate: ## Compare with papers and other simulators; write docs/validation.md
 studies: ## Repeat the studies and the notebooks, and write their pages to docs/
 	@scripts/prerequisites.sh build
 	QUICK=$(QUICK) scripts/studies.sh $(PYTHON)-release $(or $(CARGO_TARGET_DIR),target)/studies$(if $(QUICK),-quick)
+
+.PHONY: fidelity
+fidelity: ## Compare built-in devices with measured drives; write docs/fidelity.md
+	@scripts/prerequisites.sh build
+	QUICK=$(QUICK) scripts/studies.sh $(PYTHON)-release $(or $(CARGO_TARGET_DIR),target)/studies$(if $(QUICK),-quick) \
+		ssdiq2025
 
 .PHONY: artifact
 artifact: ## Repeat all published tables, and print a checklist (QUICK=1: minutes, with small runs)

@@ -134,6 +134,7 @@ def studies(log: str) -> list[Item]:
             items.append(Item(None, f"docs/studies/{name}.md: not compared; it needs TRACES=DIR ({seconds} s)"))
         else:
             items.append(Item(name in found and same, text))
+    items.append(Item(not changed("docs/fidelity.md"), "docs/fidelity.md: the table is the committed one"))
     items.append(Item(None, f"{LIVE}: measured in real time, so it is not compared; `make study-yoo2013` repeats it"))
     return items
 

@@ -18,7 +18,8 @@ max_lines_without_body=50
 written_by_programs=('*Cargo.lock' '*.schema.json' '*.svg' '*.ipynb'
     'crates/core/tests/history/*' 'crates/wheel/data/*' 'validation/results.json'
     'docs/reference/'{commands,config,devices,lifetime,model,profile,summary,synthetic}.md
-    'docs/validation.md' 'docs/studies/*' 'python/floatgate/'{columns,lifetime_of_seed,profile,summary}.py)
+    'docs/fidelity.md' 'docs/validation.md' 'docs/studies/*'
+    'python/floatgate/'{columns,lifetime_of_seed,profile,summary}.py)
 counted=("${written_by_programs[@]/#/:(top,exclude)}")
 
 # needs_no_check SUBJECT: succeeds for messages that Git writes.

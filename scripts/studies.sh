@@ -2,15 +2,16 @@
 # Runs the studies of the papers with the current package, in the release profile, and executes the notebooks. Rewrites
 # their pages in docs/: review `git diff` afterwards. Runs are kept in RUNS, and are not repeated. TRACES is a directory
 # with the traces of IOzone and Postmark for agrawal2008, whose page was made with them. If QUICK is set, does small
-# runs, whose verdicts are not reliable, and leaves docs/ as it is.
+# runs, whose verdicts are not reliable, and leaves docs/ as it is. With STUDY, runs this study only, and no notebook.
 #
-#   studies.sh ENVIRONMENT RUNS
+#   studies.sh ENVIRONMENT RUNS [STUDY]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 mkdir -p "$1" "$2"
 environment=$(cd "$1" && pwd)
 runs=$(cd "$2" && pwd)
+only=${3:-}
 export PATH=$environment/bin:$PATH
 python=$environment/bin/python
 
@@ -26,6 +27,7 @@ else
     notebooks=(--inplace)
 fi
 study() {
+    [ "${only:-$1}" = "$1" ] || return 0
     "$python" -m floatgate study "$@" --out "$runs" "${pages[@]}"
 }
 study park2015
@@ -35,6 +37,8 @@ study agrawal2008 ${TRACES:+--traces "$TRACES"}
 study yoo2013 --traces examples
 study kvcache
 study ssdiq2025
+[ -n "${QUICK:-}" ] || "$python" -B scripts/fidelity.py
+[ -z "$only" ] || exit 0
 [ -n "${QUICK:-}" ] || "$python" -B scripts/gallery.py
 "$python" -m jupyter nbconvert --to notebook --execute --ExecutePreprocessor.record_timing=False \
     "${notebooks[@]}" docs/tutorial.ipynb docs/which-policy.ipynb

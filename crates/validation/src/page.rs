@@ -119,6 +119,7 @@ const INTRODUCTION: &str = "# Validation
 <!-- Written by `make validate` from validation/*.toml: changes made here are lost. -->
 
 This page compares Floatgate with papers, closed forms and other simulators, for the same device and workload.
+[Fidelity](fidelity.md) compares it with measured drives.
 `make validate` runs the cases of [validation/](../validation) and writes this page. `make test` runs the quick ones. Both
 fail if a deviation is not allowed. [validation/commands.txt](../validation/commands.txt) has the commands, which give these
 values to the last digit on every machine.

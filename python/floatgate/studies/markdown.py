@@ -42,7 +42,7 @@ def pages(report: Report, workloads: Sequence[Mapping[str, Any]]) -> dict[str, s
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return rows as CSV with a header. Numbers have four significant digits, so that files differ only in results."""
     head = list(rows[0]) if rows else []
-    return _csv([head, *([_value(row[key]) for key in head] for row in rows)])
+    return _csv([head, *([text_of(row[key]) for key in head] for row in rows)])
 
 
 def _csv(rows: Iterable[Iterable[str]]) -> str:
@@ -51,7 +51,8 @@ def _csv(rows: Iterable[Iterable[str]]) -> str:
     return text.getvalue()
 
 
-def _value(value: Any) -> str:  # noqa: ANN401 (of any column)
+def text_of(value: Any) -> str:  # noqa: ANN401 (of any column)
+    """Return a value as it is written to CSV."""
     if isinstance(value, float):
         return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
     return "" if value is None else str(value)
@@ -99,7 +100,7 @@ def _section(report: Report, part: Part, reasons: Mapping[str, str]) -> list[str
         blocks.append(_verdicts(part, reasons))
     elif not _has_claims(report):
         rows = shown.data.to_pylist()
-        blocks.append(_table(shown.data.column_names, [[_value(value) for value in row.values()] for row in rows]))
+        blocks.append(grid(shown.data.column_names, [[text_of(value) for value in row.values()] for row in rows]))
     return [*blocks, f"[Data]({name}/{key}.csv)"]
 
 
@@ -118,7 +119,7 @@ def _counts(report: Report) -> str:
         [name, *(str(sum(finding.verdict == verdict for finding in findings)) for verdict in SIGNS)]
         for name, findings in runs.items()
     ]
-    return _table(["Runs", *SIGNS.values()], rows)
+    return grid(["Runs", *SIGNS.values()], rows)
 
 
 def _variants(report: Report) -> list[str]:
@@ -175,7 +176,7 @@ def _verdicts(part: Part, reasons: Mapping[str, str]) -> str:
         if findings[0].rule:
             signs[0] += f" ({findings[0].rule})"
         rows.append([claim.text.removesuffix("."), claim.published, findings[0].short, *signs, why])
-    return _table(["Claim", "Paper", "Ours", "Verdict", *(VARIANTS[name].short for name in part.repeats), "Why"], rows)
+    return grid(["Claim", "Paper", "Ours", "Verdict", *(VARIANTS[name].short for name in part.repeats), "Why"], rows)
 
 
 def _claims_file(report: Report) -> str:
@@ -191,7 +192,8 @@ def _claims_file(report: Report) -> str:
     return _csv([head, *rows])
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
     lines = ["|" + "|".join(head) + "|", "|" + "---|" * len(head)]
     lines += ["|" + "|".join(_escaped(cell).replace("|", "\\|") for cell in row) + "|" for row in rows]
     return "\n".join(lines)

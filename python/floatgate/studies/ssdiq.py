@@ -95,11 +95,7 @@ DRIVES = (
             Load(80_000, 79_220, 5750, (3648, 3777, 6027, 6226), (4156, 4308, 6876, 6979)),
             Load(90_000, 79_400, 5750, (4605, 4806, 6068, 6262), (5192, 5297, 6904, 6991)),
         ),
-        fitted=(
-            10_000,
-            70_000,
-            90_000,
-        ),
+        fitted=(10_000, 70_000, 90_000),
     ),
     Drive(
         "wd-dc",
@@ -113,6 +109,40 @@ DRIVES = (
             Load(60_000, 46_890, 4090, (8577, 8488, 11_533, 14_122), (8719, 8629, 11_799, 14_429)),
         ),
         fitted=(10_000, 50_000, 60_000),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """What drives do and their devices cannot."""
+
+    #: Built-in devices of the drives.
+    devices: tuple[str, ...]
+    about: str
+
+
+#: Mechanisms that the devices lack, as far as the measurements show them.
+MISSING = (
+    Mechanism(
+        ("micron-7450-max",),
+        "near saturation, all writes of the drive wait alike, perhaps by credits. The device has none, because "
+        "`buffer.credits` measures a rate that bursts change all the time.",
+    ),
+    Mechanism(
+        ("samsung-pm9a3", "sk-hynix-pe8110", "wd-dc"),
+        "well below saturation, some writes of the drive wait. Those of the device wait only for room in its buffer.",
+    ),
+    Mechanism(
+        ("samsung-pm9a3", "wd-dc"),
+        "over several loads, medians of reads pass from the latency of an idle die to that of a busy one, as if the "
+        "time to suspend a program varied. The device suspends each program in the same time, so its medians change at "
+        "once.",
+    ),
+    Mechanism(
+        ("samsung-pm9a3",),
+        "when the drive is saturated, it seems to serve the latency thread before the other threads, as several queues "
+        "of the host would.",
     ),
 )
 

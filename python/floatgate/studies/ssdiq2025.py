@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-import statistics
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from floatgate.running import run
 from floatgate.simulator import Simulator
 from floatgate.store import Store
-from floatgate.studies import drawing
+from floatgate.studies import drawing, fidelity
+from floatgate.studies.markdown import text_of
 from floatgate.studies.ssdiq import DRIVES, FITTED_FOOTPRINTS, FOOTPRINTS, PARITY, STATISTICS, VISIBLE, Drive, Load
 from floatgate.studies.study import Exhibit, Study
 from floatgate.sweeping import build
@@ -114,13 +113,6 @@ def _latency(found: Mapping[str, float]) -> list[float]:
     return [float(found[name.replace(".", "_")]) for name in STATISTICS]
 
 
-def _error(ratios: list[float]) -> float | None:
-    """Return by how much values differ: the geometric mean of their ratios, each at least 1, minus 1."""
-    if not ratios:
-        return None
-    return math.exp(statistics.fmean(abs(math.log(ratio)) for ratio in ratios)) - 1
-
-
 def _show(drive: Drive) -> None:
     @STUDY.exhibit(drive.device, f"{drive.title} under load")
     def loads(setting: Setting) -> Exhibit:
@@ -138,7 +130,7 @@ def _show(drive: Drive) -> None:
             }
             for kind, values in (("read", load.read), ("write", load.write)):
                 for name, value, our in zip(STATISTICS, values, ours[kind], strict=True):
-                    row[f"{kind} {name}, us"] = f"{value} / {our:.0f}"
+                    row[f"{kind} {name}, us"] = f"{value} / {text_of(our)}"
             rows.append(row)
 
         def draw() -> Figure:
@@ -217,14 +209,9 @@ def errors(setting: Setting) -> Exhibit:
     rows = []
     for drive in DRIVES:
         found = _measure(setting, drive)
-        loads = [load for load in drive.loads if load.asked in found and load.asked not in drive.fitted]
-        row: dict[str, Any] = {"drive": drive.title, "rows": len(loads)}
-        row["writes/s"] = _error([found[load.asked]["rate"] / load.writes for load in loads])
-        for kind in ("read", "write"):
-            for at, name in enumerate(STATISTICS):
-                row[f"{kind} {name}"] = _error(
-                    [found[load.asked][kind][at] / getattr(load, kind)[at] for load in loads]
-                )
+        points = fidelity.points(drive, found)
+        row: dict[str, Any] = {"drive": drive.title, "rows": len(points["writes/s"])}
+        row |= {quantity: fidelity.error(each) for quantity, each in points.items()}
         rows.append(row)
     columns = [name for name in rows[0] if name not in ("drive", "rows")]
 
@@ -237,9 +224,7 @@ def errors(setting: Setting) -> Exhibit:
     ]
     caption = (
         "By which factor simulated and measured values differ, less 1, as the geometric mean over the rows that were "
-        "not used for the fit. The devices lack two mechanisms. Near saturation, writes of the Micron 7450 MAX wait "
-        "alike, perhaps by credits. Its device has none, because `buffer.credits` measures a rate that bursts change "
-        "all the time. And the saturated Samsung PM9A3 seems to serve the latency thread before the other threads, as "
-        "several queues of the host would."
+        "not used for the fit. If the measured p99 jumps, rows count against the range of their neighbors. "
+        "docs/fidelity.md has this rule, compares the errors with bars, and names mechanisms that the devices lack."
     )
     return Exhibit(pa.Table.from_pylist(shown), draw, [], caption)
