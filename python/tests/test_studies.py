@@ -20,11 +20,13 @@ from floatgate.studies import (
     agrawal2008,
     commandline,
     drawing,
+    fidelity,
     hu,
     hu2013,
     page,
     park2015,
     reasons,
+    ssdiq,
     study,
     workloads,
     yoo,
@@ -467,6 +469,26 @@ def test_verdicts_are_counted(written):
     )
     total, *parts = map(int, found.groups())
     assert total == sum(parts) == 21
+
+
+def test_a_small_run_of_measured_drives_has_errors_within_limits(written):
+    """With 1/64 of the blocks, few rows and half a second, limits are wider than the bars of docs/fidelity.md."""
+    limits = {
+        "rates": 0.05, "read mean": 0.20, "read p50": 0.15, "read p99": 0.30, "write mean": 0.30, "write p99": 0.75,
+        "amplification": 0.05,
+    }  # fmt: skip
+    shown = fidelity.judged(written / "docs" / "ssdiq2025")
+    assert len(shown) == len(ssdiq.DRIVES)
+    for title, quantities in shown.items():
+        known = {each.quantity: each.error for each in quantities if each.error is not None}
+        assert set(known) >= set(limits) - {"amplification"}
+        assert not {quantity: error for quantity, error in known.items() if error > limits[quantity]}, title
+    # Saturated rates were fitted on a larger device.
+    for drive in ssdiq.DRIVES:
+        *_, saturated = csv.DictReader(
+            (written / "docs" / "ssdiq2025" / f"{drive.device}.csv").read_text().splitlines()
+        )
+        assert float(saturated["simulated"]) == pytest.approx(drive.loads[-1].writes, rel=0.05), drive.title
 
 
 def test_static_allocation_waits_like_a_queue_per_die(tmp_path):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SCALE, QUICK_SCALE = "1/32", "1/64"
 #: Simulated seconds before and in the measured part of a run.
 WARM_UP, MEASURED = 8, 3
-QUICK_WARM_UP, QUICK_MEASURED = 0.5, 0.5
+QUICK_WARM_UP, QUICK_MEASURED = 1.5, 0.5
 #: Threads of the load, and their requests in flight.
 THREADS, DEPTH = 6, 64
 #: Requests per second of the latency thread, of reads and of writes.
@@ -103,7 +103,8 @@ def _measure(setting: Setting, drive: Drive) -> dict[int, dict[str, Any]]:
         }
 
     # Saturated rows have the same jobs, whatever rate they are asked for.
-    loads = {load.asked: _jobs(load, *times) for load in (drive.loads[::4] if setting.quick else drive.loads)}
+    chosen = (*drive.loads[1::4], drive.loads[-1]) if setting.quick else drive.loads
+    loads = {load.asked: _jobs(load, *times) for load in chosen}
     return {
         asked: _stored(setting, device, f"{STATE} {jobs}", partial(simulate, jobs)) for asked, jobs in loads.items()
     }
