@@ -8,6 +8,7 @@ use std::str::FromStr;
 use serde::Deserialize;
 
 use super::access::{Access, Kind};
+use super::vllm::Blocks;
 use crate::sim::source::SourceError;
 use crate::sim::time::Time;
 use crate::trace::input::Input;
@@ -19,6 +20,10 @@ pub enum Format {
     Mlperf,
     /// Requests of Mooncake: an object of JSON per line, with `timestamp` in ms and `hash_ids`, the blocks of a prompt.
     Mooncake,
+    /// Requests of Alibaba Bailian: like Mooncake's, with `timestamp` in s and `chat_id`.
+    Bailian,
+    /// Batches of events of vLLM's key-value cache, as JSON.
+    Vllm,
     /// libCacheSim's oracleGeneral: 24 bytes per access, with time in s, object, size and next access.
     OracleGeneral,
     /// Traces of CacheLib: columns `key`, `op`, `size`, and optionally `op_count` and `op_time` in s, with a header.
@@ -28,9 +33,11 @@ pub enum Format {
 }
 
 /// Formats with their names.
-const FORMATS: [(&str, Format); 5] = [
+const FORMATS: [(&str, Format); 7] = [
     ("mlperf", Format::Mlperf),
     ("mooncake", Format::Mooncake),
+    ("bailian", Format::Bailian),
+    ("vllm", Format::Vllm),
     ("oracle-general", Format::OracleGeneral),
     ("cachelib", Format::CacheLib),
     ("twitter", Format::Twitter),
@@ -42,14 +49,21 @@ impl Format {
         FORMATS.iter().find(|(_, format)| *format == self).map_or("", |(name, _)| name)
     }
 
+    /// Returns `true` if the accesses contain the sizes of objects.
+    pub fn has_sizes(self) -> bool {
+        ![Format::Mooncake, Format::Bailian, Format::Vllm].contains(&self)
+    }
+
     /// Detects the format from the start of a file.
     fn of(head: &[u8]) -> Option<Format> {
         let end = head.iter().position(|byte| *byte == b'\n').unwrap_or(head.len());
         let line = std::str::from_utf8(&head[..end]).map(str::trim).unwrap_or("");
         let columns: Vec<&str> = line.split(',').collect();
         let has = |name: &str| columns.contains(&name);
-        if line.starts_with('{') {
-            Some(Format::Mooncake)
+        if line.starts_with('[') || (line.starts_with('{') && line.contains("\"events\"")) {
+            Some(Format::Vllm)
+        } else if line.starts_with('{') {
+            Some(if line.contains("\"chat_id\"") { Format::Bailian } else { Format::Mooncake })
         } else if has("Object_Size_Bytes") {
             Some(Format::Mlperf)
         } else if has("key") && has("op") && has("size") {
@@ -81,8 +95,7 @@ pub fn is_object_trace(path: &Path) -> bool {
         }
         Ok(head)
     };
-    let columns = [Format::Mlperf, Format::Mooncake, Format::CacheLib, Format::Twitter];
-    head().ok().and_then(|head| Format::of(&head)).is_some_and(|format| columns.contains(&format))
+    head().ok().and_then(|head| Format::of(&head)).is_some_and(|format| format != Format::OracleGeneral)
 }
 
 /// Bytes of a record of oracleGeneral.
@@ -103,9 +116,9 @@ fn kind_of(name: &str) -> Option<Kind> {
 pub struct Options {
     /// Format. `None`: detected.
     pub format: Option<Format>,
-    /// Tier whose accesses are read. Other rows are counted.
-    pub tier: String,
-    /// Bytes of a block in Mooncake's traces, which do not contain it.
+    /// Tier, or medium, whose accesses are read. Others are counted. Default: `Tier-2` with MLPerf, all with vLLM.
+    pub tier: Option<String>,
+    /// Bytes of a block in traces that do not contain it.
     pub block: Option<u64>,
 }
 
@@ -118,7 +131,7 @@ impl Read for File {
     }
 }
 
-/// A request of Mooncake's traces.
+/// A request of Mooncake's and Bailian's traces.
 #[derive(Deserialize)]
 struct Prompt {
     timestamp: f64,
@@ -151,6 +164,8 @@ pub struct Reader {
     /// Time of the first access.
     first: Option<u128>,
     last: Time,
+    /// Blocks that vLLM has stored.
+    blocks: Blocks,
     /// Accesses to other tiers.
     pub other_tiers: u64,
 }
@@ -167,7 +182,7 @@ impl Reader {
         let format = options.format.or_else(|| Format::of(&head)).ok_or_else(|| {
             SourceError(format!("{name}: not an object trace that is known; give its format with format=..."))
         })?;
-        if format == Format::Mooncake && options.block.is_none() {
+        if !format.has_sizes() && options.block.is_none() {
             return Err(SourceError(format!(
                 "{name}: the trace contains blocks of tokens without their size; give it with block=..., such as block=2MiB"
             )));
@@ -186,6 +201,7 @@ impl Reader {
             ready,
             first: None,
             last: Time::ZERO,
+            blocks: Blocks::default(),
             other_tiers: 0,
         };
         if [Format::Mlperf, Format::CacheLib].contains(&format) {
@@ -246,7 +262,9 @@ impl Reader {
             return Ok(true);
         }
         let parsed = match self.format {
-            Format::Mooncake => self.prompt(&text),
+            Format::Mooncake => self.prompt(&text, 1e9),
+            Format::Bailian => self.prompt(&text, 1e12),
+            Format::Vllm => self.events(&text),
             _ => self.row(&text),
         };
         parsed.map(|()| true).map_err(|expected| {
@@ -287,7 +305,7 @@ impl Reader {
         let field = |at: usize| fields.get(at).copied().ok_or("as many columns as the others");
         let Columns { time, kind, key, size, tier, count } = self.columns;
         if let Some(tier) = tier
-            && field(tier)? != self.options.tier
+            && field(tier)? != self.options.tier.as_deref().unwrap_or(TIER)
         {
             self.other_tiers += 1;
             return Ok(());
@@ -306,17 +324,25 @@ impl Reader {
         Ok(())
     }
 
-    /// Parses a prompt: reads of all its blocks.
-    fn prompt(&mut self, text: &str) -> Result<(), &'static str> {
-        const EXPECTED: &str = "an object of JSON with `timestamp` in ms and `hash_ids`";
-        let prompt: Prompt = serde_json::from_str(text).map_err(|_| EXPECTED)?;
-        if !(0.0..1e15).contains(&prompt.timestamp) {
-            return Err(EXPECTED);
-        }
-        let time = (prompt.timestamp * 1e6).round() as u128 * 1000;
+    /// Parses a prompt: reads of all its blocks. `unit` is that of its time, in ps.
+    fn prompt(&mut self, text: &str, unit: f64) -> Result<(), &'static str> {
+        let prompt: Option<Prompt> = serde_json::from_str(text).ok();
+        let prompt = prompt.ok_or("an object of JSON with a number `timestamp` and `hash_ids`")?;
+        let time = picoseconds(prompt.timestamp, unit)?;
         let size = self.options.block.unwrap_or_default();
         let access = |key: u64| (time, Access { at: Time::ZERO, kind: Kind::Get, key, size });
         self.read.extend(prompt.hash_ids.into_iter().map(access));
+        Ok(())
+    }
+
+    /// Parses a batch of events: writes and removals of blocks.
+    fn events(&mut self, text: &str) -> Result<(), &'static str> {
+        let batch = self.blocks.read(text, self.options.tier.as_deref())?;
+        let time = picoseconds(batch.time, 1e12)?;
+        let size = self.options.block.unwrap_or_default();
+        self.other_tiers += batch.others;
+        self.read
+            .extend(batch.changes.into_iter().map(|(kind, key)| (time, Access { at: Time::ZERO, kind, key, size })));
         Ok(())
     }
 
@@ -344,6 +370,15 @@ const MOST: usize = 1 << 20;
 const MAX_LINE: u64 = 16 << 20;
 /// Maximum number of accesses of a row.
 const MAX_COUNT: u64 = 1 << 20;
+
+/// Tier of MLPerf's storage.
+const TIER: &str = "Tier-2";
+
+/// Converts a time in units of `unit` ps to ps, with a resolution of ns.
+fn picoseconds(time: f64, unit: f64) -> Result<u128, &'static str> {
+    let ns = time * unit / 1000.0;
+    if (0.0..1e21).contains(&ns) { Ok(ns.round() as u128 * 1000) } else { Err("a time that is not negative") }
+}
 
 /// Parses a decimal number of seconds, in ps.
 fn decimal(text: &str) -> Result<u128, &'static str> {

@@ -85,7 +85,7 @@ struct Object {
 
 /// Reads an object trace to its end.
 pub fn profile(path: &Path, stop: &Stop) -> Result<ObjectProfile, SourceError> {
-    // The size of Mooncake's blocks is unknown, and 1 byte counts them.
+    // The size of some formats' blocks is unknown, and 1 byte counts them.
     let text = path.to_string_lossy();
     let mut words = ObjectWords::read("objects=x block=1B")?;
     words.path = path.to_owned();

@@ -15,6 +15,7 @@ mod replay;
 mod sets;
 #[cfg(test)]
 mod tests;
+mod vllm;
 mod words;
 
 pub use formats::is_object_trace;

@@ -6,7 +6,7 @@ use std::hash::Hasher;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::access::{Access, BLOCK, Effects, Kind, Placement, Step};
-use super::formats::{Format, Reader};
+use super::formats::Reader;
 use super::generate::Generator;
 use crate::sim::request::{Request, SECTOR};
 use crate::sim::source::{ObjectCounts, Pace, Source, SourceError};
@@ -70,7 +70,7 @@ impl Origin {
 
     /// Returns `true` if the accesses contain the sizes of objects.
     pub fn has_sizes(&self) -> bool {
-        !matches!(self, Origin::Trace(reader) if reader.format() == Format::Mooncake)
+        !matches!(self, Origin::Trace(reader) if !reader.format().has_sizes())
     }
 
     fn described(&self) -> String {

@@ -221,6 +221,42 @@ fn a_profile_has_objects_reuse_sizes_and_lifetimes() {
 }
 
 #[test]
+fn prompts_of_bailian_have_times_in_seconds() {
+    let lines = b"{\"chat_id\": 1, \"timestamp\": 61.114, \"hash_ids\": [7, 8]}\n{\"chat_id\": 2, \"timestamp\": 61.214, \"hash_ids\": [7]}\n";
+    let (requests, counts) = run(lines, "block=8KiB", 1 << 20).unwrap();
+    let times: Vec<u64> = requests.iter().map(|request| request.arrival.ps() / 1_000_000_000).collect();
+    assert_eq!(times, [0, 0, 100]);
+    assert_eq!((counts.gets, counts.hits), (3, 1));
+}
+
+#[test]
+fn events_of_vllm_write_and_remove_blocks() {
+    use Operation::{Trim, Write};
+    // As arrays, and as objects; hashes as signed numbers and as texts.
+    let lines = r#"[1757000000.5, [["BlockStored", [11, -12], null, [1, 2], 16, null, "CPU"], ["BlockStored", [13], 11, [3], 16, null]], 0]
+{"ts": 1757000000.75, "events": [{"type": "BlockRemoved", "block_hashes": [11], "medium": "CPU"}]}
+{"ts": 1757000001, "events": [{"type": "BlockStored", "block_hashes": ["ab"], "medium": "CPU"}]}
+[1757000002, [["AllBlocksCleared"]]]
+"#;
+    let (requests, counts) = run(lines.as_bytes(), "block=8KiB tier=CPU", 1 << 20).unwrap();
+    let expected =
+        [(Write, 0, 8), (Write, 8, 8), (Trim, 0, 8), (Write, 0, 8)].into_iter().chain([(Trim, 8, 8), (Trim, 0, 8)]);
+    let (mut found, mut expected) = (short(&requests), expected.collect::<Vec<_>>());
+    // The order of the last two is that of the hashes.
+    found[4..].sort_by_key(|step| step.1);
+    expected[4..].sort_by_key(|step| step.1);
+    assert_eq!(found, expected);
+    let times: Vec<u64> = requests.iter().map(|request| request.arrival.ps() / 1_000_000_000).collect();
+    assert_eq!(times, [0, 0, 250, 500, 1500, 1500]);
+    assert_eq!((counts.sets, counts.deletes, counts.other_tiers, counts.objects), (3, 3, 1, 0));
+    let all = run(lines.as_bytes(), "block=8KiB", 1 << 20).unwrap().1;
+    assert_eq!((all.sets, all.deletes, all.other_tiers), (4, 4, 0));
+    let error = run(b"[1, [[\"BlockLost\", [1]]]]\n".as_slice(), "block=8KiB", 1 << 20).unwrap_err();
+    assert!(error.contains("line 1") && error.contains("an event BlockStored"), "{error}");
+    assert!(run(lines.as_bytes(), "", 1 << 20).unwrap_err().contains("without their size"));
+}
+
+#[test]
 fn accesses_are_generated() {
     let words = |text: &str| ObjectWords::read(text).map_err(|error| error.0);
     let run = |text: &str| {

@@ -122,7 +122,7 @@ impl ObjectWords {
             request: (1 << 20) / BLOCK,
             trim: None,
             admit: true,
-            reader: Options { tier: "Tier-2".to_owned(), ..Options::default() },
+            reader: Options::default(),
             replay: Replay::Timed,
             time_scale: TimeScale::default(),
             limit: u64::MAX,
@@ -160,7 +160,7 @@ impl ObjectWords {
             "request" => self.request = blocks(value).and_then(|blocks| limited(blocks, 1 << 18))?,
             "trim" => self.trim = Some(one_of(value, &SWITCH)?),
             "admit" => self.admit = one_of(value, &SWITCH)?,
-            "tier" => self.reader.tier = value.to_owned(),
+            "tier" => self.reader.tier = Some(value.to_owned()),
             "block" => {
                 let bytes = quantity::bytes(value)?.max(1);
                 self.reader.block = Some(bytes);
