@@ -50,6 +50,7 @@ class Requests(Columns):
     rmw_ps: npt.NDArray[np.float64]
     bus_ps: npt.NDArray[np.float64]
     cell_ps: npt.NDArray[np.float64]
+    ecc_ps: npt.NDArray[np.float64]
 
 
 class Series(Columns):
@@ -127,6 +128,7 @@ class Series(Columns):
     rmw_us: npt.NDArray[np.float64]
     bus_us: npt.NDArray[np.float64]
     cell_us: npt.NDArray[np.float64]
+    ecc_us: npt.NDArray[np.float64]
     pages_programmed_host: npt.NDArray[np.int64]
     pages_programmed_gc: npt.NDArray[np.int64]
     pages_programmed_summary: npt.NDArray[np.int64]

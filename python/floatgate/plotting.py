@@ -63,6 +63,7 @@ _PARTS = {
     "rmw_us": "read-modify-write",
     "bus_us": "bus",
     "cell_us": "cell",
+    "ecc_us": "error correction",
 }
 
 #: Groups of requests with latency breakdowns, and their titles.

@@ -245,7 +245,7 @@ class Parts(Node):
 
     __slots__ = ()
     _absent: ClassVar[Mapping[str, Any]] = {
-        "firmware_us": 0.0, "throttle_us": 0.0
+        "firmware_us": 0.0, "throttle_us": 0.0, "ecc_us": 0.0
     }
 
     requests: int
@@ -297,6 +297,9 @@ class Parts(Node):
 
     cell_us: float
     """Cell time of the request's own operation."""
+
+    ecc_us: float
+    """Error correction: decoding, and bus and cells of read retries (`config.errors`). Absent if 0."""
 
 
 class Stream(Node):
@@ -1509,6 +1512,33 @@ class BadBlocks(Node):
     """Maximum number in one plane, of both kinds together."""
 
 
+class ErrorsMet(Node):
+    """Errors of read data."""
+
+    __slots__ = ()
+    _absent: ClassVar[Mapping[str, Any]] = {
+        "retries_mean": None
+    }
+    _numbers: ClassVar[Collection[str]] = {
+        "retries_mean"
+    }
+
+    reads: int
+    """Reads of flash pages whose data were decoded. Retries are not counted."""
+
+    retries: int
+    """Retries. `flash.pages.read` includes them."""
+
+    retries_mean: float
+    """Mean number of retries of a read; null without reads."""
+
+    by_retries: list[int]
+    """Reads with correct data by their number of retries, from 0 on."""
+
+    uncorrectable: int
+    """Reads that were uncorrectable after the last retry. `faults.uncorrectable` has their consequences."""
+
+
 class Live(Node):
     """Service of a device in real time: how much later than in the model the replies were sent."""
 
@@ -1908,13 +1938,14 @@ class Summary(SummaryText, Document):
         "objects": "ObjectUse", "flash": "Flash", "map_cache": "MapCache", "gc": "Gc", "temperature":
         "UnitClass", "wear": "Wear", "utilization": "Utilization", "gangs": "GangUse", "pools": "PoolsUse",
         "energy": "EnergyUse", "bottleneck": "Bottleneck", "updates": "Updates", "buffer": "BufferUse",
-        "firmware": "FirmwareUse", "faults": "FaultsMet", "live": "Live", "array": "ArrayUse", "members":
-        "Summary", "run": "Cost"
+        "firmware": "FirmwareUse", "faults": "FaultsMet", "errors": "ErrorsMet", "live": "Live", "array":
+        "ArrayUse", "members": "Summary", "run": "Cost"
     }
     _absent: ClassVar[Mapping[str, Any]] = {
         "changes": None, "objects": [], "write_amplification": None, "write_amplification_bytes": None,
         "map_cache": None, "temperature": [], "gangs": [], "pools": None, "energy": None, "buffer": None,
-        "firmware": None, "faults": None, "live": None, "array": None, "members": [], "run": None
+        "firmware": None, "faults": None, "errors": None, "live": None, "array": None, "members": [], "run":
+        None
     }
     _numbers: ClassVar[Collection[str]] = {
         "write_amplification", "write_amplification_bytes"
@@ -2024,6 +2055,9 @@ class Summary(SummaryText, Document):
 
     faults: FaultsMet | None
     """Faults; absent if nothing can fail (`config.faults`)."""
+
+    errors: ErrorsMet | None
+    """Errors of read data; absent if there are none (`config.errors`)."""
 
     live: Live | None
     """Service in real time; absent in a simulation."""

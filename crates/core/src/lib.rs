@@ -75,12 +75,12 @@ pub mod summary {
     pub use crate::metrics::summary::{
         About, ArrayUse, ArrayWrites, Attribution, BackgroundGc, BadBlocks, Bottleneck, Bound, BufferEvictions,
         BufferReads, BufferUse, BufferWrites, Change, Changes, ChannelCounts, ChannelShares, ChipShares, Cost,
-        DieShares, Distribution, Distributions, Each, FaultState, FaultsMet, FirmwareUse, Flash, FlashCommands,
-        FlashPages, FlashUnits, GangUse, Gc, Imbalance, IntervalCounts, LateCauses, LatencyCurve, Live, LiveFrontend,
-        LiveImage, LiveRecovery, LogBlocks, LogWrites, MapCache, MapPages, Mean, MemberOperations, Merges, MovedUnits,
-        Named, ObjectUse, Operations, ParallelCommands, Parts, PerPackage, PoolsUse, Precondition, ProgramCauses,
-        Reached, ReadCauses, ReadError, RebuildUse, Requests, Share, SizeCounts, SlcCacheUse, Spread, Stream, Summary,
-        UncorrectableReads, UnitClass, Updates, Utilization, Wear, WearHistogram,
+        DieShares, Distribution, Distributions, Each, ErrorsMet, FaultState, FaultsMet, FirmwareUse, Flash,
+        FlashCommands, FlashPages, FlashUnits, GangUse, Gc, Imbalance, IntervalCounts, LateCauses, LatencyCurve, Live,
+        LiveFrontend, LiveImage, LiveRecovery, LogBlocks, LogWrites, MapCache, MapPages, Mean, MemberOperations,
+        Merges, MovedUnits, Named, ObjectUse, Operations, ParallelCommands, Parts, PerPackage, PoolsUse, Precondition,
+        ProgramCauses, Reached, ReadCauses, ReadError, RebuildUse, Requests, Share, SizeCounts, SlcCacheUse, Spread,
+        Stream, Summary, UncorrectableReads, UnitClass, Updates, Utilization, Wear, WearHistogram,
     };
 }
 
@@ -178,6 +178,7 @@ pub mod internals {
     pub use crate::metrics::series::{MAX_WINDOWS, MIN_WINDOWS};
     pub use crate::metrics::table::Count;
     pub use crate::nand::array::{ChannelTime, DieTime};
+    pub use crate::nand::errors::ErrorModel;
     pub use crate::scheduler::reads_before_writes::ReadsBeforeWrites;
     pub use crate::scheduler::{Scheduler, SchedulerConfig};
     pub use crate::state::VERSION;

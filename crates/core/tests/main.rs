@@ -19,6 +19,7 @@ mod dftl;
 mod durable;
 mod dynamic;
 mod energy;
+mod errors;
 mod exclusive;
 mod external;
 mod faults;

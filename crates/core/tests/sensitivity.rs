@@ -72,6 +72,12 @@ const ALL: &[&str] = &["*"];
 const ENDURANCE: [&str; 1] = ["nand.endurance=8"];
 const RATE_LIMITED: [&str; 2] = ["nand.endurance=8", "gc.wear.agrawal.migration=false"];
 
+/// Reads with errors, of old data in worn blocks, of worn blocks, and of blocks that are often read.
+const ERRORS: [&str; 2] = ["faults={}", "errors={}"];
+const AGED: [&str; 2] = [ERRORS[0], "errors={ age = \"3 months\", cycles = 1000 }"];
+const WORN: [&str; 2] = [ERRORS[0], "errors.cycles=3000"];
+const DISTURBED: [&str; 2] = [ERRORS[0], "errors={ cycles = 1000, rate = { disturb = 0.1 } }"];
+
 /// Packages that take one command at a time, one for each channel; and a gang of them.
 const PACKAGES: [&str; 2] = ["nand.concurrency=chip", "geometry.chips_per_package=2"];
 const GANG: [&str; 3] = [PACKAGES[0], PACKAGES[1], "gang.width=2"];
@@ -328,6 +334,24 @@ const CASES: &[Case] = &[
     ("faults.wear_out", &["nand.endurance=2"], SKEWED, &["limit", "count", "exclude", "{ weibull = { shape = 2 } }"]),
     ("faults.wear_out.weibull", &["nand.endurance=2"], SKEWED, &["{ shape = 3 }", "{ shape = 9 }"]),
     ("faults.wear_out.weibull.shape", &["nand.endurance=2"], SKEWED, &["2", "5"]),
+    ("errors.age", &ERRORS, READS, &["0 h", "1 year", "1 year at 55C"]),
+    ("errors.cycles", &AGED, READS, &["0", "2000"]),
+    ("errors.temperature", &AGED, READS, &["20.0", "50.0"]),
+    ("errors.rate.base", &ERRORS, READS, &["0.001", "0.02"]),
+    ("errors.rate.wear", &WORN, READS, &["0.0", "1e-9"]),
+    ("errors.rate.wear_exponent", &WORN, READS, &["1.0", "2.2"]),
+    ("errors.rate.retention", &AGED, READS, &["0.0", "0.001"]),
+    ("errors.rate.retention_wear", &AGED, READS, &["0.0", "0.2"]),
+    ("errors.rate.retention_time", &AGED, READS, &["0.1", "0.54"]),
+    ("errors.rate.activation_energy", &AGED, READS, &["0.5", "1.1"]),
+    ("errors.rate.disturb", &ERRORS, READS, &["0.0", "1.0"]),
+    ("errors.rate.disturb_wear", &DISTURBED, READS, &["0.0", "0.5"]),
+    ("errors.rate.disturb_reads", &DISTURBED, READS, &["0.5", "2.0"]),
+    ("errors.ecc.codeword", &AGED, READS, &["512B", "1KiB"]),
+    ("errors.ecc.corrects", &AGED, READS, &["40", "72"]),
+    ("errors.ecc.decode", &ERRORS, READS, &["0ps", "20us"]),
+    ("errors.retry.steps", &AGED, READS, &["2", "31"]),
+    ("errors.retry.factor", &AGED, READS, &["0.5", "0.9"]),
     ("faults.inject", &[], WRITES, &["[]", "[\"program 1/3\"]"]),
     ("controller.firmware.cores", &["controller.firmware.lookup=2000"], READS, &["-", "2"]),
     ("controller.firmware.clock", &["controller.firmware.lookup=100"], READS, &["-", "200MHz"]),

@@ -88,6 +88,7 @@ const DEVICES: &[&[&str]] = &[
         "nand.slc_mode={ read = \"20us\", program = \"75us\" }",
         "slc_cache={ blocks = 5, when_full = \"wait\", high_water = 1.0, low_water = 0.9 }",
     ],
+    &["faults={}", "errors={ cycles = 4500, rate = { disturb = 1e-6 } }"],
     &["allocation=dynamic", "gc.scope=pool", "superblock.parity=2", "geometry.page_size=8KiB", "capacity.spare=0.75"],
 ];
 
@@ -162,8 +163,8 @@ fn a_loaded_device_equals_the_saved_one() {
             loaded.check_invariants().unwrap_or_else(|error| panic!("{overrides:?}: {error}"));
             assert!(saved(&loaded) == bytes, "{overrides:?}: saved as other bytes");
             assert_eq!(loaded.now(), Time::ZERO);
-            let of_logs = device.ftl().counters.log_blocks;
-            let counters = Counters { log_blocks: of_logs, ..loaded.ftl().counters };
+            let Counters { log_blocks, errors, .. } = device.ftl().counters;
+            let counters = Counters { log_blocks, errors, ..loaded.ftl().counters };
             assert_eq!(counters, device.ftl().counters, "{overrides:?}");
             assert_eq!(serve(&mut loaded, 7, 600), serve(&mut device, 7, 600), "{overrides:?}: another future");
             assert_eq!(loaded.take_contents(), device.take_contents(), "{overrides:?}: other contents");
@@ -268,6 +269,7 @@ const SHAPELESS: &[(&str, &[&str], &str)] = &[
     ("nand.program", &[], "900us"),
     ("nand.erase", &[], "9ms"),
     ("nand.endurance", &[], "77"),
+    ("errors", &["faults={}", "errors={}"], "{ cycles = 1000 }"),
     ("nand.concurrency", &[], "plane"),
     ("nand.advanced.copy_back", &[], "blind"),
     ("nand.advanced.multi_plane_read", &["geometry.planes=2"], "wise"),

@@ -83,6 +83,7 @@ fn every_counter_is_in_results() {
             "gc.background.idle=1ms",
             "gc.background.until=8",
             "faults.erase_rate=1e-9",
+            "errors={}",
             "mapping.block_summary.last_page=64B",
         ],
         &["mapping.scheme.last.stripe.cold=4", "geometry.pages=16"],

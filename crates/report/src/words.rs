@@ -21,6 +21,7 @@ pub fn part(part: Part, merges: bool) -> String {
         Part::Order => " of the same unit",
         Part::Die | Part::Channel => ", held by other requests",
         Part::Cell => " for it",
+        Part::Ecc => ", and read retries",
         Part::MapFetch => ", for the entry with the physical address",
         Part::Fill => " to fill the same program",
         Part::HostQueue | Part::Link | Part::Gc | Part::Rmw | Part::Bus => "",
@@ -46,6 +47,7 @@ pub fn part_in_short(part: Part, merges: bool) -> &'static str {
         Part::Rmw => "reading the rest of a partial write",
         Part::Bus => "the request's own transfers",
         Part::Cell => "the flash cells' work",
+        Part::Ecc => "error correction",
     }
 }
 

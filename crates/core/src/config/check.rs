@@ -61,6 +61,7 @@ impl DeviceConfig {
         if check.problems.len() == so_far {
             check.durability();
             check.faults();
+            check.errors(self);
             check.pools();
             check.superblock(self);
             check.thresholds();

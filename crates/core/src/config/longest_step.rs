@@ -47,6 +47,7 @@ impl DeviceConfig {
             let costs = [firmware.interrupt, firmware.lookup, firmware.allocation, firmware.gc, firmware.buffer];
             by_unit(costs.into_iter().fold(Time::ZERO, |sum, cost| sum.later(cost.time(firmware.clock))))
         });
-        throttle.later(firmware).later(self.controller.fill_timeout.time())
+        let decoding = self.errors.as_ref().map_or(Time::ZERO, |errors| errors.ecc.decode.time());
+        throttle.later(firmware).later(self.controller.fill_timeout.time()).later(decoding)
     }
 }

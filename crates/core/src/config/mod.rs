@@ -12,6 +12,7 @@ mod derived;
 mod digest;
 pub mod energy;
 mod error;
+pub mod errors;
 pub mod external;
 pub mod faults;
 mod figures;
@@ -46,6 +47,7 @@ use serde::{Deserialize, Serialize};
 use advanced::Advanced;
 use cells::SlcMode;
 use energy::EnergyConfig;
+use errors::ErrorsConfig;
 use gang::Gang;
 use slc_cache::SlcCacheConfig;
 use superblock::SuperblockConfig;
@@ -136,6 +138,10 @@ pub struct DeviceConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "FaultsConfig")]
     pub faults: Option<FaultsConfig>,
+    /// Errors of read data, their correction, and read retries. Without this table, data are read without errors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ErrorsConfig")]
+    pub errors: Option<ErrorsConfig>,
     /// Energy of flash operations. Without this table, no energy is reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "EnergyConfig")]

@@ -153,6 +153,7 @@ pub const RULES: &[Rule] = &[
         why: "the amount and the parallel units determine how long a burst stops writes",
     },
     Rule { scaling: Scaling::Kept, options: &["durability"], why: "the share of host writes that is recorded remains" },
+    Rule { scaling: Scaling::Kept, options: &["errors"], why: "errors of a page, and the time of a read, remain" },
     Rule { scaling: Scaling::Kept, options: &["faults.inject"], why: "a fault has a place, which must still exist" },
     Rule {
         scaling: Scaling::Kept,

@@ -37,6 +37,7 @@ const SHAPELESS: &[&str] = &[
     "buffer",
     "host",
     "energy",
+    "errors",
     "gc.background",
     "gc.throttle",
 ];

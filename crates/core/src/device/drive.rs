@@ -151,7 +151,8 @@ impl Ssd for Device {
         // A durable device completes a write after it has reported the end of the program. With faults, a program may
         // fail.
         let writes = !self.dispatch.overlaps() && !self.is_durable() && self.ftl.faults.is_none();
-        let reads = self.ftl.faults.as_ref().is_none_or(|faults| faults.reads_are_sure());
+        // With errors, reads end when their data are decoded.
+        let reads = self.errors.is_none() && self.ftl.faults.as_ref().is_none_or(|faults| faults.reads_are_sure());
         for unit in (0..self.array.units()).map(ExecUnitId) {
             let first = self.dispatch.at_work(unit);
             let Some(end) = self.array.settled_end(unit).filter(|_| first.is_some()) else { continue };

@@ -29,8 +29,17 @@ impl Device {
         self.finish_one(id);
     }
 
+    /// Ends an operation, except for a read whose data have to be decoded first.
     #[inline(always)]
     pub(super) fn finish_one(&mut self, id: TransactionId) {
+        if self.errors.is_none() || !self.starts_decoding(id) {
+            self.finish_read_or_other(id);
+        }
+    }
+
+    /// Ends an operation.
+    #[inline(always)]
+    pub(super) fn finish_read_or_other(&mut self, id: TransactionId) {
         match self.transactions[id].kind {
             Kind::HostRead => self.finish_read(id),
             Kind::RmwRead => {

@@ -13,6 +13,7 @@ mod accept;
 mod buffer;
 mod drive;
 mod durable;
+mod errors;
 mod faults;
 mod finish;
 mod gc;
@@ -37,6 +38,7 @@ use crate::host::interface::HostInterface;
 use crate::metrics::counters::{CopyCause, ProgramCause};
 use crate::nand::array::Array;
 use crate::nand::busy_time::BusyAccounting;
+use crate::nand::errors::ReadErrors;
 use crate::observe::{Observers, View};
 use crate::scheduler::Scheduler;
 use crate::sim::id::{BlockId, Lpn, RequestId, TransactionId};
@@ -125,6 +127,8 @@ pub struct Device {
     jobs: Collector,
     /// The journal and the checkpoint, if the device has either or was recovered.
     durability: Option<Box<Durability>>,
+    /// Errors of read data, if there are any.
+    errors: Option<Box<ReadErrors>>,
     /// Observers of requests and transactions, if there are any.
     observers: Option<Box<Observers>>,
     /// Deferred calls.
@@ -180,6 +184,7 @@ impl Device {
             dispatch,
             jobs: Collector::new(&config),
             durability: durability.map(Box::new),
+            errors: ReadErrors::new(&config, options.seed).map(Box::new),
             observers: Observers::new(&config, options.attribution, options.verify).map(Box::new),
             tasks: Tasks::new(defect),
             quiet: Quiet::default(),

@@ -129,6 +129,7 @@ impl Device {
                 }
                 self.admit();
             }
+            Timer::Decoding => self.end_decoding(),
             Timer::Core(core) => self.core_event(core),
         }
     }

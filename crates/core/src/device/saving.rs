@@ -10,6 +10,8 @@ use crate::cache::Buffer;
 use crate::config::{DeviceConfig, from_toml};
 use crate::ftl::Ftl;
 use crate::metrics::summary::Precondition;
+use crate::nand::errors::ReadErrors;
+use crate::sim::time::Time;
 use crate::state::{Kind, Reader, Section, StateError, Writer, sections};
 
 /// Header of a saved state.
@@ -73,7 +75,7 @@ fn wrong(what: String) -> StateError {
 }
 
 /// Names of all sections, in file order. A state has only the sections of the parts that its device has.
-const SECTIONS: [&str; 17] = [
+const SECTIONS: [&str; 18] = [
     "media/blocks",
     "policy/mapping",
     "media/map",
@@ -91,6 +93,7 @@ const SECTIONS: [&str; 17] = [
     "media/journal",
     "media/checkpoint",
     "policy/turns",
+    "media/errors",
 ];
 
 impl Device {
@@ -142,6 +145,9 @@ impl Device {
         device.durability.clone_from(&self.durability);
         device.dispatch.copy_state(&self.dispatch);
         device.array.copy_state(&self.array);
+        if let (Some(errors), Some(of)) = (&mut device.errors, &self.errors) {
+            errors.copy_state(of, self.now);
+        }
         Ok(device)
     }
 
@@ -176,6 +182,9 @@ impl Device {
             out.u8(u8::from(self.durability.as_ref().is_some_and(|durability| durability.is_recovered)))?;
             self.array.save(out)
         })?;
+        if let Some(errors) = &self.errors {
+            writer.section("media/errors", |out| errors.save(self.now, out))?;
+        }
         writer.finish()
     }
 
@@ -195,7 +204,8 @@ impl Device {
         input: &mut dyn BufRead,
     ) -> Result<(Device, Head), StateError> {
         let head = Head::read(&mut &mut *input)?;
-        let saved = head.device()?.shape();
+        let of = head.device()?;
+        let saved = of.shape();
         let differences = saved.differences(&config.shape());
         if !differences.is_empty() {
             return Err(StateError::Differs(differences));
@@ -224,6 +234,12 @@ impl Device {
             }
             device.array.load(input)
         })?;
+        if let Some(mut saved) = ReadErrors::new(&of, head.seed) {
+            reader.section("media/errors", |input| saved.load(input))?;
+            if let Some(errors) = &mut device.errors {
+                errors.copy_state(&saved, Time::ZERO);
+            }
+        }
         reader.finish()?;
         Ok((device, head))
     }

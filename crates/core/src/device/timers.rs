@@ -27,6 +27,8 @@ pub(super) enum Timer {
     Fold,
     /// Throttle: the delay of the next write ends.
     Throttle,
+    /// Error correction: the data of the next read are decoded.
+    Decoding,
     /// Core with this number: its work ends.
     Core(u32),
 }
@@ -44,6 +46,7 @@ impl Timer {
             5 => Timer::Background,
             6 => Timer::Throttle,
             7 => Timer::Fold,
+            8 => Timer::Decoding,
             core => Timer::Core(core - Timer::Core(0).number()),
         }
     }
@@ -60,7 +63,8 @@ impl Timer {
             Timer::Background => 5,
             Timer::Throttle => 6,
             Timer::Fold => 7,
-            Timer::Core(core) => 8 + core,
+            Timer::Decoding => 8,
+            Timer::Core(core) => 9 + core,
         }
     }
 
@@ -77,8 +81,10 @@ impl Timer {
     pub(super) fn count(config: &DeviceConfig) -> u32 {
         let end = if let Some(firmware) = &config.controller.firmware {
             Timer::Core(firmware.cores)
-        } else if config.slc_cache.is_some() {
+        } else if config.errors.is_some() {
             Timer::Core(0)
+        } else if config.slc_cache.is_some() {
+            Timer::Decoding
         } else if config.gc.throttle.is_some() || config.active_buffer().is_some_and(|buffer| buffer.credits.is_some())
         {
             Timer::Fold
@@ -114,7 +120,7 @@ impl Quiet {
     pub(super) fn allows(&mut self, timer: Timer, interface: &HostInterface, planes: u32) -> bool {
         match timer {
             // Each event moves a request on.
-            Timer::Link | Timer::Memory => self.end(),
+            Timer::Link | Timer::Memory | Timer::Decoding => self.end(),
             // Partial program units wait for units that a core is about to write.
             Timer::Fill if interface.cores.as_deref().is_some_and(|cores| !cores.are_idle()) => {}
             // Work of the cores is progress, except for the choice of a victim, which may find none.
@@ -179,6 +185,7 @@ mod tests {
             Timer::Background,
             Timer::Throttle,
             Timer::Fold,
+            Timer::Decoding,
             Timer::Core(0),
             Timer::Core(7),
         ];

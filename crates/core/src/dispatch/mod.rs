@@ -321,14 +321,15 @@ impl Dispatch {
         tasks.push(Task::Start(lun));
     }
 
-    /// Puts a write before those that wait for a plane.
+    /// Puts a transaction before those of its class that wait for a plane.
     pub(crate) fn put_first(
         &mut self,
         transactions: &mut Transactions,
         (lun, plane): (LunId, PlaneId),
         id: TransactionId,
     ) {
-        self.waiting.push_front(lun, plane, self.rank_of_writes(), transactions, id);
+        let rank = self.rank_of(transactions[id].class);
+        self.waiting.push_front(lun, plane, rank, transactions, id);
     }
 
     /// Returns the first transaction with the rank of host writes that waits for a plane, or `NONE`.

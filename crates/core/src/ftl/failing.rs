@@ -149,6 +149,15 @@ impl Ftl {
         failed
     }
 
+    /// Makes the read of a page fail, which ends next: its data had too many wrong bits after the last retry.
+    pub fn fail_read(&mut self, ppn: Ppn) {
+        let (block, page) = (self.blocks.block_of(ppn), self.pages_of(ppn, 1).start);
+        let (plane, index) = (self.blocks.plane_of(block), self.blocks.index_in_plane(block));
+        if let Some(faults) = &mut self.faults {
+            faults.fail_next_read(plane.0, index, page);
+        }
+    }
+
     /// Ends a read of the host, and counts it if it returns uncorrectable data of its request. Returns `true` if so.
     #[inline(always)]
     pub fn host_read_fails(&mut self, read: &Transaction, request: impl FnOnce() -> Request) -> bool {

@@ -197,6 +197,12 @@ impl Faults {
         drawn
     }
 
+    /// Makes the next read of a page fail.
+    pub(super) fn fail_next_read(&mut self, plane: u32, block: u32, page: u32) {
+        let [plane, block, page] = [plane, block, page].map(Some);
+        self.injected.push(InjectedFault { kind: FaultKind::Read, plane, block, page });
+    }
+
     /// Returns `true` if no read in flight can turn out to be uncorrectable.
     pub fn reads_are_sure(&self) -> bool {
         let may_come = |fault: &InjectedFault| fault.kind == FaultKind::Read;

@@ -88,6 +88,9 @@ parts! {
     Bus: bus_us,
     /// Cell time of the request's own operation.
     Cell: cell_us,
+    /// Error correction: decoding, and bus and cells of read retries (`config.errors`). Absent if 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    Ecc: ecc_us,
 }
 
 fn is_zero(us: &f64) -> bool {
@@ -118,7 +121,7 @@ impl Breakdown {
 /// Number of latency bands per octave.
 const BANDS: usize = 16;
 
-/// Requests of about the same latency. A band takes two cache lines, and each request updates one.
+/// Requests of about the same latency. A band takes 17 words, and each request updates one band.
 #[derive(Clone, Copy, Debug, Default)]
 struct Band {
     requests: u64,

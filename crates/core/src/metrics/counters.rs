@@ -2,6 +2,7 @@
 
 use super::table::Count;
 use crate::config::DeviceConfig;
+use crate::config::errors::MAX_RETRIES;
 
 causes! {
     /// Cause of a programmed page. Each programmed page has exactly one cause.
@@ -209,6 +210,25 @@ impl FaultCounts {
     }
 }
 
+counters! {
+    /// Counters of page reads whose data were decoded.
+    pub struct ErrorCounts {
+        /// Reads with correct data, by the number of retries.
+        corrected: [u64; MAX_RETRIES as usize + 1];
+        /// Reads that were uncorrectable after the last retry.
+        uncorrectable: u64;
+        /// Retries.
+        retries: u64 => _, read_retries;
+    }
+}
+
+impl ErrorCounts {
+    /// Returns the mean number of retries of a read, or `None` without reads.
+    pub fn retries_mean(&self) -> Option<f64> {
+        ratio(self.retries, self.corrected.iter().sum::<u64>() + self.uncorrectable)
+    }
+}
+
 /// Maximum number of kinds of log blocks.
 pub const STREAMS: usize = 3;
 
@@ -353,15 +373,23 @@ counters! {
         faults: FaultCounts;
         /// Pages of blocks in SLC mode. Saved states do not include them.
         slc: SlcCounts;
+        /// Counters of read errors. Saved states do not include them.
+        errors: ErrorCounts;
     }
 }
 
 impl Counters {
     /// Returns the counts that saved states include, in a fixed order. [`Counters::of_saved`] reads them.
     pub fn saved(&self) -> Vec<u64> {
-        let Counters { units_rewritten, background, log_blocks, faults, slc, .. } = self;
-        let left_out =
-            [units_rewritten.values(), background.values(), log_blocks.values(), faults.values(), slc.values()];
+        let Counters { units_rewritten, background, log_blocks, faults, slc, errors, .. } = self;
+        let left_out = [
+            units_rewritten.values(),
+            background.values(),
+            log_blocks.values(),
+            faults.values(),
+            slc.values(),
+            errors.values(),
+        ];
         let mut values = self.values();
         values.truncate(values.len() - left_out.concat().len());
         for position in ELSEWHERE.into_iter().rev() {

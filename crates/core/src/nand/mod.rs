@@ -2,6 +2,7 @@
 
 pub mod array;
 pub mod busy_time;
+pub mod errors;
 pub mod gauge;
 pub mod media;
 pub mod parallel;

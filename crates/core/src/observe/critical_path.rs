@@ -57,7 +57,8 @@ impl Path {
         let [queue, link, firmware, throttle, buffer] = request.interface;
         let [die, channel, gc] = [Part::Die, Part::Channel, Part::Gc].map(|part| self.parts[part as usize]);
         let [bus, cell] = [Part::Bus, Part::Cell].map(|part| self.parts[part as usize]);
-        let parts = [queue, link, firmware, throttle, buffer, NONE, NONE, NONE, die, channel, gc, NONE, bus, cell];
+        let parts =
+            [queue, link, firmware, throttle, buffer, NONE, NONE, NONE, die, channel, gc, NONE, bus, cell, NONE];
         Path { at: self.at, parts }
     }
 
@@ -430,7 +431,8 @@ impl CriticalPaths {
         let Some(turn) = array.book_alone(unit, lun, now) else { return false };
         let wait = turn.mark.since(mark, turn.start - transaction.path.at);
         if transaction.straight.is_none() {
-            transaction.served(wait, &turn, Part::Bus, Part::Cell, now);
+            let [bus, cell] = parts_of(work);
+            transaction.served(wait, &turn, bus, cell, now);
         } else {
             transaction.path.set_straight(wait, &turn, now);
             (transaction.line, transaction.served) = (Waiting::None, true);
@@ -458,12 +460,22 @@ impl CriticalPaths {
     pub fn finish_one(&mut self, view: &View, unit: ExecUnitId, lun: LunId, id: TransactionId) {
         let Some(bearer) = bearer(view.transactions, id) else { return };
         let Some(turn) = view.array.book_turn(unit, lun, view.now) else { return };
-        let (bus, cell) = if bearer == id { (Part::Bus, Part::Cell) } else { (Part::Rmw, Part::Rmw) };
+        let [bus, cell] = parts_of(&view.transactions[id]);
         let whole = view.array.book_head(unit).map_or(turn, |head| head.then(turn));
         self.transaction(bearer).operation(&whole, bus, cell, view.now);
         let owner = view.transactions[bearer].request();
         if owner.is_some() {
             self.requests[owner].use_channel(turn.channel);
+        }
+    }
+
+    /// Attributes the time since the end of a page read to the decoding of its data. If the read is repeated, it waits
+    /// for this LUN again.
+    pub fn decoded(&mut self, view: &View, id: TransactionId, again: Option<LunId>) {
+        let Some(bearer) = bearer(view.transactions, id) else { return };
+        self.spend(bearer, Part::Ecc, view.now);
+        if let Some(lun) = again {
+            self.wait_for_lun(view, bearer, lun);
         }
     }
 
@@ -517,6 +529,15 @@ impl CriticalPaths {
         let mut path = Path { at: request.arrival, ..Path::default() };
         path.spend(Part::HostQueue, now);
         self.done.push(Breakdown { parts: path.parts, channels: 0 });
+    }
+}
+
+/// Returns the parts of the bus and the cells of an operation.
+fn parts_of(operation: &Transaction) -> [Part; 2] {
+    match operation.kind {
+        _ if operation.retries() > 0 => [Part::Ecc; 2],
+        Kind::RmwRead => [Part::Rmw; 2],
+        _ => [Part::Bus, Part::Cell],
     }
 }
 

@@ -437,6 +437,14 @@ impl Observers {
         self.read_ended(view, id);
     }
 
+    /// Reports that the data of a page read were decoded. If the read is repeated, it was queued on a LUN again.
+    #[inline]
+    pub fn decoded(&mut self, view: &View, id: TransactionId, again: Option<LunId>) {
+        if let Some(paths) = &mut self.paths {
+            paths.decoded(view, id, again);
+        }
+    }
+
     /// Copies the data of a completed read to the replies, or to the slot of the partial write that it completes.
     fn read_ended(&mut self, view: &View, id: TransactionId) {
         if let (Some(contents), Some(media)) = (&mut self.contents, &view.ftl.media) {

@@ -94,7 +94,7 @@ pub struct Transaction {
     pub newer: TransactionId,
     /// First slot read that waits for the data of this write, linked through `next`.
     pub readers: TransactionId,
-    /// Version that the write stores, for verification.
+    /// Version that the write stores, for verification. For a page read, the number of times that it was repeated.
     pub version: u32,
     /// Position in the order in which transactions were queued.
     pub order: u64,
@@ -177,6 +177,20 @@ impl Transaction {
     pub fn returns_lost(&self, first: u32, end: u32) -> bool {
         let is_own = u32::from(self.first) <= first && end <= u32::from(self.end);
         self.uncorrectable && !is_own
+    }
+
+    /// Returns the number of times that the read of a page was repeated, because its data had too many wrong bits.
+    #[inline]
+    pub fn retries(&self) -> u32 {
+        match self.kind {
+            Kind::HostRead | Kind::RmwRead | Kind::GcRead | Kind::MergeRead | Kind::MapRead => self.version,
+            _ => 0,
+        }
+    }
+
+    /// Notes that the read of a page is repeated.
+    pub fn repeat(&mut self) {
+        self.version += 1;
     }
 
     /// Returns the block that is erased.

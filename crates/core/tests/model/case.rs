@@ -190,6 +190,12 @@ impl Case {
         Case::draw(seed, seed.is_multiple_of(5), scheme, &[faults])
     }
 
+    /// Draws a device with errors of read data, including uncorrectable ones.
+    pub fn erroneous(seed: u64) -> Case {
+        let scheme = *pick(&mut Rng::new(seed, "model/erroneous"), &[Scheme::Page, Scheme::Dftl, Scheme::Logs]);
+        Case::draw(seed, seed.is_multiple_of(5), scheme, &[faults, errors])
+    }
+
     /// Draws a device with block mapping or log blocks, and with failures of blocks, programs, erases and reads.
     pub fn faulty_blocks(seed: u64) -> Case {
         let scheme = if seed.is_multiple_of(3) { Scheme::Block } else { Scheme::Logs };
@@ -893,6 +899,17 @@ fn faults(rng: &mut Rng, overrides: &mut Vec<String>) {
     overrides.push(format!("faults.program_rate={}", pick(rng, &["0.0", "0.001", "0.003", "0.02"])));
     overrides.push(format!("faults.erase_rate={}", pick(rng, &["0.0", "0.01", "0.1"])));
     overrides.push(format!("faults.read_rate={}", pick(rng, &["0.0", "0.001", "0.02"])));
+}
+
+/// Draws error rates with which some reads are repeated, or are uncorrectable.
+fn errors(rng: &mut Rng, overrides: &mut Vec<String>) {
+    let (base, steps) = (pick(rng, &["0.002", "0.008", "0.01", "0.015"]), pick(rng, &["1", "4", "8"]));
+    overrides.push(format!("errors.rate={{ base = {base}, disturb = 1e-5 }}"));
+    overrides.push(format!("errors.retry.steps={steps}"));
+    overrides.push(format!(
+        "errors.ecc={{ codeword = \"512B\", corrects = 36, decode = \"{}us\" }}",
+        pick(rng, &[0, 3, 40])
+    ));
 }
 
 /// Draws thresholds, write slots, and a capacity up to the highest that leaves the reserve of garbage collection.

@@ -164,6 +164,13 @@ fn seeds(cases: u64) -> std::ops::Range<u64> {
 }
 
 #[test]
+fn errors_of_read_data_change_no_answer() {
+    for seed in seeds(cases(10)) {
+        assert_passes(&Case::erroneous(seed));
+    }
+}
+
+#[test]
 fn superblocks_change_no_answer() {
     for seed in seeds(cases(5)) {
         assert_passes(&Case::superblocks(seed));

@@ -115,6 +115,7 @@ fn meaning(part: Part, merges: bool) -> String {
         Part::Rmw => "the read that completes a partial write",
         Part::Bus => "the request's own transfers",
         Part::Cell => "the work of the flash cells for the request",
+        Part::Ecc => "error correction: decoding, and reads that were repeated",
     };
     text.to_owned()
 }

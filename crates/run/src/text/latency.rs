@@ -97,6 +97,7 @@ mod tests {
             map_fetch_us: of("map_fetch"),
             fill_us: of("fill"),
             cell_us: of("cell"),
+            ecc_us: of("ecc"),
         }
     }
 

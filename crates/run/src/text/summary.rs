@@ -367,8 +367,13 @@ fn or_dash(value: Option<f64>, text: impl Fn(f64) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), text)
 }
 
-/// Writes the failures, if there were any.
+/// Writes the errors of read data and the failures, if there were any.
 fn faults(page: &mut Page, summary: &Summary) {
+    if let Some(errors) = summary.errors.as_ref().filter(|errors| errors.retries > 0) {
+        let mean = errors.retries_mean.unwrap_or_default();
+        let most = (errors.by_retries.len() - 1).to_string();
+        page.line("read retries", format!("{}, {mean:.3} per page read, at most {most}", grouped(errors.retries)));
+    }
     let Some(faults) = &summary.faults else { return };
     let reads = &faults.uncorrectable;
     let failed = [

@@ -74,6 +74,7 @@ impl Summary {
             buffer: BufferUse::of(measurement),
             firmware: FirmwareUse::new(measurement),
             faults: measurement.faults.as_ref().map(|state| FaultsMet::new(state, &counters.faults)),
+            errors: config.errors.as_ref().map(|_| ErrorsMet::new(&counters.errors)),
             live: None,
             array: None,
             members: Vec::new(),

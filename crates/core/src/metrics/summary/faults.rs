@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::metrics::counters::FaultCounts;
+use crate::metrics::counters::{ErrorCounts, FaultCounts};
 use crate::sim::time::Time;
 
 section! {
@@ -47,6 +47,25 @@ section! {
         grown: u64 = state.bad.iter().map(|bad| u64::from(*bad)).sum::<u64>().saturating_sub(state.factory_bad);
         /// Maximum number in one plane, of both kinds together.
         worst_plane: u64 = state.bad.iter().copied().max().unwrap_or(0).into();
+    }
+}
+
+section! {
+    /// Errors of read data.
+    pub struct ErrorsMet, of counts: &ErrorCounts {
+        /// Reads of flash pages whose data were decoded. Retries are not counted.
+        reads: u64 = counts.corrected.iter().sum::<u64>() + counts.uncorrectable;
+        /// Retries. `flash.pages.read` includes them.
+        retries: u64 = counts.retries;
+        /// Mean number of retries of a read; null without reads.
+        retries_mean: Option<f64> = counts.retries_mean();
+        /// Reads with correct data by their number of retries, from 0 on.
+        by_retries: Vec<u64> = {
+            let used = counts.corrected.iter().rposition(|reads| *reads > 0).map_or(0, |last| last + 1);
+            counts.corrected[..used].to_vec()
+        };
+        /// Reads that were uncorrectable after the last retry. `faults.uncorrectable` has their consequences.
+        uncorrectable: u64 = counts.uncorrectable;
     }
 }
 

@@ -47,7 +47,7 @@ pub use changes::{Change, Changes};
 pub use controller::{BufferEvictions, BufferReads, BufferUse, BufferWrites, FirmwareUse};
 pub use distribution::Distribution;
 pub use distributions::{ChannelCounts, Distributions, Each, IntervalCounts, LatencyCurve, SizeCounts, WearHistogram};
-pub use faults::{BadBlocks, FaultState, FaultsMet, UncorrectableReads};
+pub use faults::{BadBlocks, ErrorsMet, FaultState, FaultsMet, UncorrectableReads};
 pub use flash::{Flash, FlashCommands, FlashPages, FlashUnits, MapCache, MapPages, ParallelCommands, Updates};
 pub use gangs::GangUse;
 pub use gc::{BackgroundGc, Gc, MovedUnits, PerPackage, SlcCacheUse, UnitClass};
@@ -160,6 +160,9 @@ pub struct Summary {
     /// Faults; absent if nothing can fail (`config.faults`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faults: Option<FaultsMet>,
+    /// Errors of read data; absent if there are none (`config.errors`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub errors: Option<ErrorsMet>,
     /// Service in real time; absent in a simulation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<Live>,

@@ -1,0 +1,82 @@
+//! Read errors: decodes the data of each read from flash, and repeats reads with too many wrong bits. `nand/errors.rs`
+//! decides. See docs/model/errors.md.
+
+use super::{Device, Timer};
+use crate::nand::array::Kind as Operation;
+use crate::nand::errors::{Decoded, PageRead};
+use crate::sim::id::TransactionId;
+use crate::work::{Kind, Task, chain};
+
+impl Device {
+    /// Notes the end of an operation in the history of its block. Returns `true` for a read, whose data are decoded
+    /// now.
+    #[inline(never)]
+    pub(super) fn starts_decoding(&mut self, id: TransactionId) -> bool {
+        let Device { errors, transactions, ftl, array, .. } = self;
+        let Some(errors) = errors else { return false };
+        let ended = &transactions[id];
+        match Operation::from(ended.kind) {
+            Operation::Read => {
+                let spans = ftl.shape().pages_per_unit > 1 || ended.kind == Kind::MapRead;
+                errors.note_read(ftl.blocks.block_of(ended.ppn), if spans { ended.units.into() } else { 1 });
+                Timer::Decoding.set_if(array, errors.start(id, self.now));
+                return true;
+            }
+            Operation::Program | Operation::CopyBack => chain(transactions, id)
+                .for_each(|id| errors.note_program(ftl.blocks.block_of(transactions[id].ppn), self.now)),
+            Operation::Erase => chain(transactions, id).for_each(|id| errors.note_erase(transactions[id].block())),
+        }
+        false
+    }
+
+    /// Ends the decoding of a read: repeats the read if it had too many wrong bits, and ends it otherwise.
+    pub(super) fn end_decoding(&mut self) {
+        let Some((id, next)) = self.errors.as_mut().and_then(|errors| errors.end()) else { return };
+        Timer::Decoding.set_if(&mut self.array, next);
+        let read = self.transactions[id];
+        match self.decoded(id) {
+            Decoded::Again => return self.read_again(id),
+            Decoded::Corrected => self.ftl.counters.errors.corrected[read.retries() as usize] += 1,
+            Decoded::Uncorrectable => {
+                self.ftl.counters.errors.uncorrectable += 1;
+                if read.kind != Kind::MapRead {
+                    self.ftl.fail_read(read.ppn);
+                }
+            }
+        }
+        self.observe(move |observers, view| observers.decoded(view, id, None));
+        self.finish_read_or_other(id);
+    }
+
+    /// Returns the result of decoding a read.
+    fn decoded(&self, id: TransactionId) -> Decoded {
+        let (ftl, read) = (&self.ftl, &self.transactions[id]);
+        // Blocks in SLC mode have no errors.
+        let Some(errors) = self.errors.as_ref().filter(|_| ftl.cells_of(read.ppn).is_none()) else {
+            return Decoded::Corrected;
+        };
+        let block = ftl.blocks.block_of(read.ppn);
+        let spans = ftl.shape().pages_per_unit > 1 || read.kind == Kind::MapRead;
+        let of_unit = if spans { self.config.page_bytes() } else { self.config.unit_bytes() };
+        let page = PageRead {
+            block,
+            page: ftl.shape().units_per_page.divide(read.ppn.0),
+            erases: ftl.blocks.block(block).erases,
+            bytes: u64::from(read.units) * of_unit,
+            retries: read.retries(),
+        };
+        errors.decoded(page, self.now)
+    }
+
+    /// Queues a read again, before others of its class.
+    fn read_again(&mut self, id: TransactionId) {
+        let plane = self.transactions[id].plane;
+        let lun = self.array.lun_of(plane);
+        self.transactions[id].repeat();
+        self.ftl.counters.errors.retries += 1;
+        self.dispatch.put_first(&mut self.transactions, (lun, plane), id);
+        self.observe(move |observers, view| observers.decoded(view, id, Some(lun)));
+        self.dispatch.note_queued(&mut self.array, id, self.now);
+        self.tasks.push(Task::Start(lun));
+    }
+}
