@@ -149,6 +149,7 @@ class Series(Columns):
     pages_read_merge: npt.NDArray[np.int64]
     pages_read_wear: npt.NDArray[np.int64]
     pages_read_fold: npt.NDArray[np.int64]
+    pages_read_ahead: npt.NDArray[np.int64]
     merges_switch: npt.NDArray[np.int64]
     merges_partial: npt.NDArray[np.int64]
     merges_full: npt.NDArray[np.int64]

@@ -653,6 +653,8 @@ class OperationClass(enum.IntEnum):
     """A program of a translation page."""
     BACKGROUND_GC = 8
     """A read, program or erase of garbage collection for a victim that was chosen in idle time (``gc.background``)."""
+    READ_AHEAD = 9
+    """A read of units that the host has not requested yet (``buffer.read_ahead``)."""
 
 
 class Queue:

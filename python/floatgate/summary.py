@@ -619,7 +619,7 @@ class ReadCauses(Node):
 
     __slots__ = ()
     _absent: ClassVar[Mapping[str, Any]] = {
-        "wear": 0, "fold": 0
+        "wear": 0, "fold": 0, "ahead": 0
     }
 
     host: int
@@ -642,6 +642,9 @@ class ReadCauses(Node):
 
     fold: int
     """Data that folding moves out of the SLC cache (`config.slc_cache`)."""
+
+    ahead: int
+    """Data that the host had not requested yet (`config.buffer.read_ahead`)."""
 
 
 class MapCache(Node):
@@ -1357,7 +1360,7 @@ class BufferReads(Node):
 
     __slots__ = ()
     _absent: ClassVar[Mapping[str, Any]] = {
-        "hit_ratio": None
+        "hit_ratio": None, "ahead": 0, "ahead_used": 0
     }
     _numbers: ClassVar[Collection[str]] = {
         "hit_ratio"
@@ -1377,6 +1380,13 @@ class BufferReads(Node):
 
     filled: int
     """Units that were read from flash and stayed in the buffer."""
+
+    ahead: int
+    """Units that were read from flash ahead of their request (`config.buffer.read_ahead`)."""
+
+    ahead_used: int
+    """Units of reads that were served from data read ahead, or waited for its arrival. Those that waited are not
+    hits."""
 
 
 class BufferWrites(Node):

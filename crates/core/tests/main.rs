@@ -40,6 +40,7 @@ mod partial_transfer;
 mod pools;
 mod prewrite;
 mod queueing;
+mod read_ahead;
 mod reserve;
 mod scale;
 mod sensitivity;

@@ -172,7 +172,7 @@ fn reads_before_writes_ranks_all_classes() {
     let scheduler = device.scheduler.build(&device, 1, &Default::default()).expect("valid");
     let of = |rank| Class::ALL.into_iter().filter(|&class| scheduler.rank(class) == rank).collect::<Vec<_>>();
     assert_eq!(of(0), [Class::UrgentGc, Class::Summary]);
-    assert_eq!(of(1), [Class::HostRead, Class::RmwRead, Class::MapRead]);
+    assert_eq!(of(1), [Class::HostRead, Class::RmwRead, Class::MapRead, Class::ReadAhead]);
     assert_eq!(of(2), [Class::HostProgram, Class::MapProgram]);
     assert_eq!(of(3), [Class::Gc, Class::BackgroundGc]);
     // No operation of the host starts between the steps of urgent garbage collection.

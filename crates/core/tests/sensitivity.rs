@@ -59,6 +59,8 @@ const HINTS: &str = "rw=randwrite norandommap=1 bs=4k iodepth=4 number_ios=6000 
 const TRIMS: &str = "rw=randtrim norandommap=1 bs=4k iodepth=4 number_ios=2000";
 /// Trims that leave several blocks of a plane without valid units, each with a write of the same addresses.
 const HOLES: &str = "rw=randtrimwrite norandommap=1 bs=4m number_ios=60";
+/// Two sequential streams of reads.
+const RUNS: &str = "rw=read bs=4k number_ios=200; rw=read bs=4k offset=2m number_ios=200";
 const STREAM: &str = "rw=write bs=32k iodepth=4 number_ios=200";
 
 /// An option, overrides that let it have an effect, the workload, and values that all give different results.
@@ -67,6 +69,9 @@ type Case = (&'static str, &'static [&'static str], &'static str, &'static [&'st
 
 /// All names of a choice.
 const ALL: &[&str] = &["*"];
+
+/// A device that reads ahead.
+const AHEAD: [&str; 2] = ["buffer.capacity=1MiB", "buffer.read_ahead.size=64KiB"];
 
 /// An endurance that a skewed load uses up to different shares.
 const ENDURANCE: [&str; 1] = ["nand.endurance=8"];
@@ -364,6 +369,10 @@ const CASES: &[Case] = &[
     ("buffer.capacity", &[], WRITES, &["256KiB", "1MiB"]),
     ("buffer.write", &["buffer.capacity=1MiB"], WRITES, &["write-back", "write-through"]),
     ("buffer.read", &["buffer.capacity=1MiB"], MIX, &["true", "false"]),
+    ("buffer.read_ahead", &["buffer.capacity=1MiB"], RUNS, &["-", "{ size = \"64KiB\" }"]),
+    ("buffer.read_ahead.size", &["buffer.capacity=1MiB"], RUNS, &["16KiB", "64KiB"]),
+    ("buffer.read_ahead.streams", &AHEAD, RUNS, &["1", "8"]),
+    ("buffer.read_ahead.after", &AHEAD, RUNS, &["2", "4"]),
     ("buffer.eviction", &["buffer.capacity=1MiB"], MIX, ALL),
     ("buffer.eviction.cflru.window", &["buffer.capacity=1MiB"], MIX, &["0.25", "0.5"]),
     ("buffer.eviction.bplru.padding", &["buffer.capacity=1MiB"], MIX, &["true", "false"]),

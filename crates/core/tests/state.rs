@@ -316,6 +316,7 @@ const SHAPELESS: &[(&str, &[&str], &str)] = &[
     ("buffer.capacity", &[], "64KiB"),
     ("buffer.write", &["buffer.capacity=64KiB"], "write-through"),
     ("buffer.read", &["buffer.capacity=64KiB"], "false"),
+    ("buffer.read_ahead", &["buffer.capacity=64KiB"], "{ size = \"8KiB\" }"),
     ("buffer.eviction", &["buffer.capacity=64KiB"], "fab"),
     ("buffer.high_water", &["buffer.capacity=64KiB"], "0.95"),
     ("buffer.low_water", &["buffer.capacity=64KiB"], "0.1"),

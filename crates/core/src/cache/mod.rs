@@ -2,6 +2,7 @@
 //! chooses the units to write back, and the router turns them into operations. `traffic` has the functions for the
 //! router.
 
+mod ahead;
 pub mod dram;
 pub mod eviction;
 mod flush;
@@ -20,6 +21,7 @@ use crate::sim::list;
 use crate::sim::memory::{prefetch, zeroed};
 use crate::sim::table::Table;
 use crate::sim::time::Time;
+use ahead::ReadAhead;
 use dram::Dram;
 use eviction::Eviction;
 use flush::Barriers;
@@ -193,6 +195,8 @@ pub struct Buffer {
     picked: VecDeque<Pick>,
     /// Port of the buffer memory.
     dram: Dram,
+    /// Read-ahead, if the device has it.
+    ahead: Option<Box<ReadAhead>>,
     /// True if flash transfers only the requested sectors, not whole pages.
     moves_sectors: bool,
     /// Stream and placement hint of the last write of each entry. Empty unless the temperature policy needs them.
@@ -250,6 +254,7 @@ impl Buffer {
             flights: Table::default(),
             picked: VecDeque::new(),
             dram: Dram::new(config, sectors),
+            ahead: ReadAhead::new(device).map(Box::new),
             moves_sectors: device.bus.partial_transfer,
             hints: match device.temperature {
                 TemperatureConfig::Hints(_) => vec![[0; 2]; units as usize],
@@ -499,6 +504,9 @@ impl Buffer {
         if self.words > 1 {
             self.mask_mut(entry).fill(0);
         }
+        if let Some(ahead) = &mut self.ahead {
+            ahead.reset(entry);
+        }
         self.eviction.on_insert(entry, lpn, dirty, read);
         entry
     }
@@ -621,6 +629,11 @@ impl Buffer {
         }
         let is_found = |(at, entry): &(usize, &Entry)| self.entry(Lpn(entry.lpn)) == Some(*at as u32);
         let here = self.entries.iter().enumerate().filter(is_found).count();
+        let is_reading =
+            |(at, _): &(usize, &Entry)| self.ahead.as_ref().is_some_and(|ahead| ahead.is_reading(*at as u32));
+        if self.entries.iter().enumerate().filter(is_found).any(|entry| is_reading(&entry)) {
+            return Err("buffer: an entry waits for a read ahead at rest".to_owned());
+        }
         if here + self.free.len() != self.entries.len() || self.barriers.pending() != dirty {
             return Err(format!(
                 "buffer: {here} entries are in use and {} of {} free, {} units are counted by barriers",

@@ -59,6 +59,9 @@ impl Buffer {
     /// Counts a read of a part that an entry holds.
     pub fn hit(&mut self, entry: u32) {
         self.counts.reads_hit += 1;
+        if let Some(ahead) = &self.ahead {
+            self.counts.ahead_used += u64::from(ahead.holds(entry));
+        }
         self.touch(entry);
     }
 
@@ -286,7 +289,7 @@ impl Buffer {
     // Time.
 
     /// Transfers sectors through the port of the memory. Nothing waits for the transfer.
-    fn pass(&mut self, sectors: u32, now: Time) {
+    pub(super) fn pass(&mut self, sectors: u32, now: Time) {
         if self.dram.takes_time() {
             self.dram.pass(now, sectors);
         }

@@ -83,7 +83,13 @@ impl Check<'_> {
         self.problems.push(Problem::new(path, format!("{path} = {value}: {what}")));
     }
 
-    fn in_range<T: Display + PartialOrd>(&mut self, path: &str, value: T, range: RangeInclusive<T>, why: &str) {
+    pub(super) fn in_range<T: Display + PartialOrd>(
+        &mut self,
+        path: &str,
+        value: T,
+        range: RangeInclusive<T>,
+        why: &str,
+    ) {
         if !range.contains(&value) {
             let (least, most) = range.into_inner();
             self.refuse(path, value, &format!("must be from {least} to {most}: {why}"));
@@ -245,6 +251,7 @@ impl Check<'_> {
             let what = "must be true with buffer.write = \"write-through\", since the buffer would hold nothing";
             self.refuse("buffer.read", buffer.read, what);
         }
+        self.read_ahead(device, buffer);
     }
 
     fn geometry(&mut self) {

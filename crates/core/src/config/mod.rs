@@ -27,6 +27,7 @@ mod offered;
 mod origin;
 mod page;
 mod path;
+pub mod read_ahead;
 mod reference;
 mod reserve;
 pub mod scale;
@@ -49,6 +50,7 @@ use cells::SlcMode;
 use energy::EnergyConfig;
 use errors::ErrorsConfig;
 use gang::Gang;
+use read_ahead::ReadAheadConfig;
 use slc_cache::SlcCacheConfig;
 use superblock::SuperblockConfig;
 
@@ -731,6 +733,9 @@ pub struct BufferConfig {
     /// True if the buffer also keeps units that are in flash, after they were read or written back.
     #[serde(default = "yes")]
     pub read: bool,
+    /// Reads of units before a sequential stream of the host requests them. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_ahead: Option<ReadAheadConfig>,
     /// Eviction policy, which chooses the units to evict.
     #[serde(default)]
     pub eviction: EvictionConfig,

@@ -60,13 +60,10 @@ impl Device {
         match self.interface.receive(id, self.now) {
             Received::Read(units) => {
                 self.dispatch.note_host_read(self.now);
-                // The look-up searches the buffer again. A request of one unit needs no earlier search, unless firmware
-                // time passes in between. Larger requests are searched first: the units between hits are looked up
-                // together.
-                if self.buffer.is_none() || (units == 1 && self.interface.cores.is_none()) {
+                if self.buffer.is_none() {
                     self.look_up_units(id, 0..units);
-                } else if !self.queue_by_page(id, &(0..units), Work::Search) {
-                    self.search_buffer(id, 0..units);
+                } else {
+                    self.receive_buffered(id, units);
                 }
             }
             Received::Write(units) => self.work_on_write(id, 0..units),

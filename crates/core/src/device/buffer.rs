@@ -46,6 +46,23 @@ impl Device {
 
     // Reads.
 
+    /// Starts to process a read of `units` units, and reads ahead of the stream that it continues.
+    ///
+    /// The look-up searches the buffer again. A request of one unit needs no earlier search, unless firmware time
+    /// passes in between. Larger requests are searched first: the units between hits are looked up together.
+    pub(super) fn receive_buffered(&mut self, id: RequestId, units: u32) {
+        let request = &self.interface.requests[id].request;
+        let stream = self.buffer.as_deref_mut().and_then(|buffer| buffer.follow(request));
+        if units == 1 && self.interface.cores.is_none() {
+            self.look_up_units(id, 0..units);
+        } else if !self.queue_by_page(id, &(0..units), Work::Search) {
+            self.search_buffer(id, 0..units);
+        }
+        if let Some(stream) = stream {
+            self.tasks.push(Task::ReadAhead(stream, TransactionId::NONE));
+        }
+    }
+
     /// Serves the units of a read that the buffer holds, and looks up the others in the map.
     pub(super) fn search_buffer(&mut self, id: RequestId, units: Range<u32>) {
         let mut missed = units.start..units.start;
@@ -76,11 +93,15 @@ impl Device {
     /// Serves a part of a read from the buffer.
     fn answer_from_buffer(&mut self, id: RequestId, part: Part) {
         self.observe(move |observers, view| observers.buffer_read(view, id, part));
+        if let Some(buffer) = &mut self.buffer {
+            buffer.end_use(part.lpn, part.end);
+        }
         self.interface.serve(id, self.now);
         self.access_memory(part.sectors(), Then { request: id, reply: part.sectors() });
     }
 
-    /// Serves a unit of a read if the buffer holds all requested sectors. Counts the hit, partial hit or miss.
+    /// Serves a unit of a read if the buffer holds all requested sectors, or a read ahead brings the others. Counts the
+    /// hit, partial hit or miss.
     #[inline]
     pub(super) fn read_buffer(&mut self, id: RequestId, part: Part) -> bool {
         let Some(buffer) = &mut self.buffer else { return false };
@@ -90,7 +111,7 @@ impl Device {
             Found::Partly(_) => self.observe(move |observers, view| observers.buffer_read(view, id, part)),
             Found::Nothing => {}
         }
-        matches!(found, Found::Whole(_))
+        matches!(found, Found::Whole(_)) || self.await_read_ahead(id, part)
     }
 
     // Writes.

@@ -42,6 +42,7 @@ impl Device {
     pub(super) fn finish_read_or_other(&mut self, id: TransactionId) {
         match self.transactions[id].kind {
             Kind::HostRead => self.finish_read(id),
+            Kind::ReadAhead => self.finish_read_ahead(id),
             Kind::RmwRead => {
                 // The data of the partial write are complete now.
                 let read = self.transactions[id];

@@ -17,6 +17,7 @@ mod errors;
 mod faults;
 mod finish;
 mod gc;
+mod read_ahead;
 mod route;
 mod saving;
 mod scheme;

@@ -171,6 +171,8 @@ impl Device {
             Task::Offer(pool) => dispatch::offer_pool(self, pool),
             Task::Release => self.dispatch.release_held(&mut self.tasks),
             Task::Read(reading) => self.read_rest(reading),
+            Task::ReadAhead(stream, TransactionId::NONE) => self.read_ahead(stream),
+            Task::ReadAhead(stream, open) => self.read_ahead_rest(stream, open),
             Task::Search(id, first, end) => self.search_buffer(id, first..end),
             Task::Admit => self.admit_now(),
             Task::AdmitRest(before) => self.admit_rest(before),

@@ -45,6 +45,7 @@ impl Binder for Device {
         self.transactions[id].next = TransactionId::NONE;
         match self.transactions[id].kind {
             Kind::HostRead => self.start_read(id, (ReadCause::Host, Purpose::OfClass), at),
+            Kind::ReadAhead => self.start_read(id, (ReadCause::Ahead, Purpose::OfClass), at),
             Kind::RmwRead => self.start_read(id, (ReadCause::Rmw, Purpose::OfClass), at),
             Kind::GcRead => self.start_read(id, self.ftl.reason_of_move(self.transactions[id].ppn), at),
             Kind::Write => self.start_write(id, rank, at),

@@ -67,7 +67,9 @@ fn writes_may_follow(View { dispatch, array, .. }: View, unit: ExecUnitId) -> bo
 fn overlap_with(b: &mut impl Binder, unit: ExecUnitId, rank: u8, id: TransactionId) {
     let view = b.view();
     match view.transactions[id].kind {
-        Kind::HostRead if view.array.may_suspend(unit, &view.dispatch.overlapping.suspend, view.now) => {
+        Kind::HostRead | Kind::ReadAhead
+            if view.array.may_suspend(unit, &view.dispatch.overlapping.suspend, view.now) =>
+        {
             suspend(b, unit);
         }
         Kind::Write if writes_may_follow(view, unit) && follows(b, unit, rank, id) => {

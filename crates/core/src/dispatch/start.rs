@@ -171,9 +171,13 @@ fn needs_channel(array: &Array, transaction: &Transaction) -> bool {
     let timing = array.timing();
     match transaction.kind {
         Kind::GcRead | Kind::CopyBack if array.holds_channels() => true,
-        Kind::HostRead | Kind::RmwRead | Kind::GcRead | Kind::CopyBack | Kind::MapRead | Kind::MergeRead => {
-            timing.read_command > Time::ZERO
-        }
+        Kind::HostRead
+        | Kind::ReadAhead
+        | Kind::RmwRead
+        | Kind::GcRead
+        | Kind::CopyBack
+        | Kind::MapRead
+        | Kind::MergeRead => timing.read_command > Time::ZERO,
         Kind::Erase => timing.erase_command > Time::ZERO,
         Kind::Write if is_fused(transaction) => timing.read_command > Time::ZERO,
         _ => true,
@@ -308,7 +312,7 @@ fn start(b: &mut impl Binder, lun: LunId, next: Option<(u8, TransactionId)>, has
 fn start_from(b: &mut impl Binder, lun: LunId, mut rank: u8, mut id: TransactionId, has_channel: bool) -> bool {
     let overlaps = b.view().dispatch.overlapping.any;
     loop {
-        if overlaps && only_reads(b, lun) && b.view().transactions[id].kind != Kind::HostRead {
+        if overlaps && only_reads(b, lun) && !is_for_host(&b.view().transactions[id]) {
             return false;
         }
         take_next(b, lun, rank, id);
@@ -324,6 +328,12 @@ fn start_from(b: &mut impl Binder, lun: LunId, mut rank: u8, mut id: Transaction
         let Some(next) = next_for(b, lun) else { return false };
         (rank, id) = next;
     }
+}
+
+/// Returns `true` for reads of the host and reads ahead, for which other operations are suspended.
+#[inline]
+fn is_for_host(transaction: &Transaction) -> bool {
+    matches!(transaction.kind, Kind::HostRead | Kind::ReadAhead)
 }
 
 /// Returns `true` if a LUN takes only reads of the host, because its operation is suspended.
@@ -386,7 +396,7 @@ pub(crate) fn serve_suspended(b: &mut impl Binder, unit: ExecUnitId, lun: LunId)
     let first = next_for(b, lun);
     let Parts { dispatch, transactions, array, .. } = b.parts();
     let limit = dispatch.overlapping.suspend.limit;
-    match first.filter(|&(_, id)| transactions[id].kind == Kind::HostRead) {
+    match first.filter(|&(_, id)| is_for_host(&transactions[id])) {
         Some((rank, id)) if array.hold_back(unit, limit) => start_or_request(b, lun, rank, id),
         _ => resume_suspended(b, unit),
     }

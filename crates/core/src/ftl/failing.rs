@@ -8,7 +8,7 @@ use super::{Ftl, Life};
 use crate::config::{DeviceConfig, FaultKind, InjectedFault};
 use crate::metrics::counters::ReadCause;
 use crate::metrics::summary::FaultState;
-use crate::sim::id::{BlockId, PlaneId, Ppn};
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::sim::request::{Request, SECTOR};
 use crate::sim::time::Time;
 use crate::work::Transaction;
@@ -169,6 +169,18 @@ impl Ftl {
         let unit = |sector| self.shape.unit_sectors.divide_long(sector) as u32;
         let of_request = unit(request.lba)..unit(request.lba + u64::from(request.sectors) - 1) + 1;
         let fails = self.read_fails(read.ppn, read.units.into()) || self.is_lost_in_page(read.ppn, &of_request);
+        self.note_uncorrectable(ReadCause::Host, fails)
+    }
+
+    /// Returns `true` if a read ahead, which ends now, has failed.
+    pub fn ahead_read_fails(&mut self, read: &Transaction) -> bool {
+        self.faults.is_some() && self.read_fails(read.ppn, read.units.into())
+    }
+
+    /// Returns `true` if the data of a unit that a host read gets from a read ahead are uncorrectable, and counts the
+    /// host read then. `fails` is true if all data of the read ahead are.
+    pub fn awaited_read_fails(&mut self, read: &Transaction, lpn: Lpn, fails: bool) -> bool {
+        let fails = fails || self.is_lost_in_page(read.ppn, &(lpn.0..lpn.0 + 1));
         self.note_uncorrectable(ReadCause::Host, fails)
     }
 

@@ -37,6 +37,13 @@ impl Ftl {
         read
     }
 
+    /// Returns the read of a whole unit at an address that the host has not requested yet.
+    pub fn read_ahead(&mut self, lpn: Lpn, ppn: Ppn) -> Transaction {
+        let mut read = self.host_read(lpn, ppn, 0, self.shape.sectors_per_unit);
+        (read.kind, read.class) = (Kind::ReadAhead, Class::ReadAhead);
+        read
+    }
+
     /// Returns why the page at an address is read, as one of a victim, of a cold block, or of a block that is folded.
     #[inline(always)]
     pub fn reason_of_move(&self, ppn: Ppn) -> (ReadCause, Purpose) {

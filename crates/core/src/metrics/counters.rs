@@ -64,6 +64,9 @@ causes! {
         /// Data that folding moves out of the SLC cache (`config.slc_cache`).
         #[serde(default, skip_serializing_if = "is_zero")]
         Fold = 6: fold,
+        /// Data that the host had not requested yet (`config.buffer.read_ahead`).
+        #[serde(default, skip_serializing_if = "is_zero")]
+        Ahead = 7: ahead,
     }
 }
 
@@ -286,14 +289,15 @@ counters! {
     }
 }
 
-/// Positions of the counts of folding and of parity among all counts. Saved states have them elsewhere, because most
-/// devices have neither.
-const ELSEWHERE: [usize; 4] = {
+/// Positions of the counts of folding, of parity and of reads ahead among all counts. Saved states have them elsewhere,
+/// because most devices have none of them.
+const ELSEWHERE: [usize; 5] = {
     let (programs, reads) = (ProgramCause::ALL.len(), ReadCause::ALL.len());
     [
         ProgramCause::Fold as usize,
         ProgramCause::Parity as usize,
         programs + ReadCause::Fold as usize,
+        programs + ReadCause::Ahead as usize,
         programs + reads + CopyCause::Fold as usize,
     ]
 };
@@ -392,6 +396,8 @@ impl Counters {
         ];
         let mut values = self.values();
         values.truncate(values.len() - left_out.concat().len());
+        // Reads ahead are reads for the host.
+        values[ProgramCause::ALL.len() + ReadCause::Host as usize] += self.pages_read[ReadCause::Ahead as usize];
         for position in ELSEWHERE.into_iter().rev() {
             values.remove(position);
         }
@@ -476,6 +482,10 @@ counters! {
         writes_back: u64;
         /// Units that reads added to the buffer.
         fills: u64;
+        /// Units read ahead.
+        ahead: u64;
+        /// Mapping units of reads that were served from data read ahead, or waited for it.
+        ahead_used: u64;
         /// Units evicted: for a write, for the water marks, for a read.
         evictions: [u64; 3];
         /// Evicted units that were clean.

@@ -548,6 +548,7 @@ fn bearer(transactions: &Transactions, id: TransactionId) -> Option<TransactionI
         Kind::HostRead | Kind::Write | Kind::SlotRead => Some(id),
         Kind::RmwRead => Some(transactions[id].write()),
         Kind::GcRead | Kind::GcWrite | Kind::CopyBack | Kind::Erase | Kind::Summary => None,
+        Kind::ReadAhead => None,
         Kind::MergeRead | Kind::MergeWrite | Kind::Translate | Kind::MapRead | Kind::MapWrite | Kind::MapHold => None,
     }
 }

@@ -208,6 +208,15 @@ impl Observers {
         self.spent(view, id, TimePart::Order);
     }
 
+    /// Reports that the read ahead has ended for which a read waited.
+    #[inline]
+    pub fn awaited_read_ended(&mut self, view: &View, id: TransactionId) {
+        if let (Some(contents), Some(media)) = (&mut self.contents, &view.ftl.media) {
+            contents.reply_from_flash(id, media);
+        }
+        self.spent(view, id, TimePart::Buffer);
+    }
+
     /// Completes a partial write with the sectors at the physical address `kept`.
     pub fn kept(&mut self, view: &View, write: TransactionId, kept: Ppn) {
         if let (Some(contents), Some(media)) = (&mut self.contents, &view.ftl.media) {

@@ -27,7 +27,7 @@ impl SchedulerPolicy for Fcfs {
         match class {
             Class::UrgentGc | Class::Summary => 0,
             Class::HostRead | Class::RmwRead | Class::HostProgram | Class::Gc | Class::BackgroundGc => 1,
-            Class::MapRead | Class::MapProgram => 1,
+            Class::MapRead | Class::MapProgram | Class::ReadAhead => 1,
         }
     }
 }

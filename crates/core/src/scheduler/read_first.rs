@@ -11,7 +11,7 @@ use crate::work::Class;
 pub struct ReadFirstConfig {}
 
 /// Host reads take priority over all other operations, at the LUN and at the channel. All others are ranked as in
-/// `fcfs`.
+/// `fcfs`, except that reads ahead precede writes.
 #[derive(Clone, Debug)]
 pub struct ReadFirst;
 
@@ -27,7 +27,7 @@ impl SchedulerPolicy for ReadFirst {
         match class {
             // A host read may wait for a translation page.
             Class::HostRead | Class::MapRead => 0,
-            Class::UrgentGc | Class::Summary => 1,
+            Class::UrgentGc | Class::Summary | Class::ReadAhead => 1,
             Class::RmwRead | Class::HostProgram | Class::Gc | Class::BackgroundGc | Class::MapProgram => 2,
         }
     }

@@ -31,7 +31,7 @@ impl SchedulerPolicy for ReadsBeforeWrites {
         match class {
             Class::UrgentGc | Class::Summary => 0,
             // Host operations may wait for a translation page.
-            Class::HostRead | Class::RmwRead | Class::MapRead => 1,
+            Class::HostRead | Class::RmwRead | Class::MapRead | Class::ReadAhead => 1,
             Class::HostProgram | Class::MapProgram => 2,
             Class::Gc | Class::BackgroundGc => 3,
         }

@@ -23,6 +23,8 @@ pub enum Class {
     MapProgram,
     /// An operation of garbage collection for a victim that was chosen in idle time (`gc.background`).
     BackgroundGc,
+    /// A read of units that the host has not requested yet (`buffer.read_ahead`).
+    ReadAhead,
 }
 
 /// Reason for an operation of garbage collection, for observers.
@@ -60,7 +62,7 @@ impl Purpose {
 
 impl Class {
     /// Number of classes.
-    pub const COUNT: usize = 9;
+    pub const COUNT: usize = 10;
     /// All classes.
     pub const ALL: [Class; Class::COUNT] = [
         Class::HostRead,
@@ -72,6 +74,7 @@ impl Class {
         Class::MapRead,
         Class::MapProgram,
         Class::BackgroundGc,
+        Class::ReadAhead,
     ];
 
     /// Returns `true` for garbage collection, summaries and parity, which are not host operations. Attribution counts
@@ -92,6 +95,7 @@ impl std::fmt::Display for Class {
             Class::UrgentGc => "urgent-gc",
             Class::BackgroundGc => "background-gc",
             Class::Summary => "summary",
+            Class::ReadAhead => "read-ahead",
             Class::MapRead => "map-read",
             Class::MapProgram => "map-program",
         })

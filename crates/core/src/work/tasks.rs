@@ -40,6 +40,9 @@ pub enum Task {
     Offer(u32),
     /// Read further units of a request.
     Read(Reading),
+    /// Read further units ahead of a stream. The second field is a flash read that is not queued yet and can take more
+    /// units, or `NONE`.
+    ReadAhead(u32, TransactionId),
     /// Search the buffer for units of a request, from the first index up to the second, exclusive.
     Search(RequestId, u32, u32),
     /// Admit writes, and write back units of the buffer.

@@ -15,7 +15,11 @@ use crate::sim::slab::Slab;
 pub enum Kind {
     /// A page read for a host read; see [`Transaction::request`].
     HostRead,
-    /// A host read that waits for the contents of a write slot; see [`Transaction::request`], [`Transaction::offset`].
+    /// A page read of units that the host has not requested yet. Reads of the host that wait for it are linked from
+    /// `readers` on.
+    ReadAhead,
+    /// A host read that waits for the contents of a write slot, or for a read ahead; see [`Transaction::request`],
+    /// [`Transaction::offset`].
     SlotRead,
     /// A page read to complete a partial write; see [`Transaction::write`].
     RmwRead,
@@ -92,7 +96,7 @@ pub struct Transaction {
     pub older: TransactionId,
     /// Newer write of the same mapping unit that waits for this write, or `NONE`.
     pub newer: TransactionId,
-    /// First slot read that waits for the data of this write, linked through `next`.
+    /// First slot read that waits for the data of this write or read ahead, linked through `next`.
     pub readers: TransactionId,
     /// Version that the write stores, for verification. For a page read, the number of times that it was repeated.
     pub version: u32,

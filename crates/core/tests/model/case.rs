@@ -268,6 +268,37 @@ impl Case {
         case
     }
 
+    /// Draws a device that reads ahead, with reads that often continue each other; half of the devices with a page map
+    /// or a map in flash have failures.
+    pub fn ahead(seed: u64) -> Case {
+        let (scheme, more): (Scheme, &[More]) = match seed % 6 {
+            0 => (Scheme::Page, &[faults]),
+            1 => (Scheme::Dftl, &[faults]),
+            2 => (Scheme::Dftl, &[]),
+            3 => (Scheme::Block, &[]),
+            4 => (Scheme::Logs, &[]),
+            _ => (Scheme::Page, &[]),
+        };
+        let mut case = Case::draw(seed, seed.is_multiple_of(5), scheme, more);
+        let rng = &mut Rng::new(seed, "model/ahead");
+        case.overrides.retain(|text| !text.starts_with("nand.advanced.copy_back_modify="));
+        let config = case.config();
+        if config.active_buffer().is_none() {
+            let units = between(rng, 1, config.logical_units().min(64));
+            case.overrides.push(format!("buffer.capacity={}B", units * config.unit_bytes()));
+            case.overrides.push(format!("buffer.read={}", one_in(rng, 2)));
+        }
+        let units = u64::from(case.config().buffer_units());
+        let streams = between(rng, 1, units.min(8));
+        let size = between(rng, 1, (units / streams).min(16)) * config.unit_bytes();
+        let after = between(rng, 2, 3);
+        let options = format!("{{ size = \"{size}B\", streams = {streams}, after = {after} }}");
+        case.overrides.push(format!("buffer.read_ahead={options}"));
+        case.load.weights[Operation::Read.index()] += 20;
+        (case.load.hot, case.load.longest) = (95, *pick(rng, &[1, 2]));
+        case
+    }
+
     /// Draws a device with gangs of packages, or pairs of planes that work independently; every fifth with failures.
     pub fn ganged(seed: u64) -> Case {
         let scheme = [Scheme::Page, Scheme::Page, Scheme::Dftl, Scheme::Block][(seed % 4) as usize];

@@ -178,6 +178,13 @@ fn superblocks_change_no_answer() {
 }
 
 #[test]
+fn reading_ahead_changes_no_answer() {
+    for seed in seeds(cases(3)) {
+        assert_passes(&Case::ahead(seed));
+    }
+}
+
+#[test]
 fn delays_and_hints_change_no_answer() {
     for seed in seeds(cases(10)) {
         assert_passes(&Case::throttled(seed));

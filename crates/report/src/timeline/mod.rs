@@ -80,6 +80,7 @@ fn cause_by_class(kind: Kind, class: Class) -> &'static str {
         (Kind::Read, Class::MapRead) => "map read",
         (Kind::Program, Class::MapProgram) => "map write",
         (Kind::Read, Class::HostRead) => "host read",
+        (Kind::Read, Class::ReadAhead) => "read ahead",
         (Kind::Read, Class::RmwRead) => "rmw read",
         (Kind::Read, Class::BackgroundGc) => "background GC read",
         (Kind::Read, _) => "GC read",

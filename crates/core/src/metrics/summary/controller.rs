@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Measurement;
 use crate::metrics::attribution::Part;
-use crate::metrics::counters::{BufferCounts, ratio};
+use crate::metrics::counters::{BufferCounts, is_zero, ratio};
 use crate::metrics::results::OperationResults;
 use crate::sim::request::Operation;
 
@@ -55,6 +55,13 @@ section! {
         hit_ratio: Option<f64> = ratio(counts.reads_hit, counts.reads_hit + counts.reads_partial + counts.reads_miss);
         /// Units that were read from flash and stayed in the buffer.
         filled: u64 = counts.fills;
+        /// Units that were read from flash ahead of their request (`config.buffer.read_ahead`).
+        #[serde(default, skip_serializing_if = "is_zero")]
+        ahead: u64 = counts.ahead;
+        /// Units of reads that were served from data read ahead, or waited for its arrival. Those that waited are not
+        /// hits.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        ahead_used: u64 = counts.ahead_used;
     }
 }
 

@@ -45,7 +45,7 @@ mirrors! {
     /// Kind of an operation.
     Kind = mapping::Kind {
         HostRead, SlotRead, RmwRead, Write, GcRead, GcWrite, CopyBack, Erase, Summary, Translate, MapRead, MapWrite,
-        MergeRead, MergeWrite, MapHold,
+        MergeRead, MergeWrite, MapHold, ReadAhead,
     }
     /// Reason for an operation of garbage collection, for observers.
     Purpose = policies::Purpose { OfClass, Wear, Merge, SwitchMerge, PartialMerge, FullMerge, Fold }
