@@ -42,7 +42,7 @@ impl Deadline {
         match queued.class {
             Class::HostRead | Class::RmwRead | Class::MapRead => Some(queued.since + self.read),
             Class::HostProgram | Class::MapProgram => Some(queued.since + self.write),
-            Class::Gc | Class::UrgentGc | Class::BackgroundGc | Class::Summary => None,
+            Class::Gc | Class::UrgentGc | Class::BackgroundGc | Class::Summary | Class::ReadAhead => None,
         }
     }
 }

@@ -371,7 +371,7 @@ fn or_dash(value: Option<f64>, text: impl Fn(f64) -> String) -> String {
 fn faults(page: &mut Page, summary: &Summary) {
     if let Some(errors) = summary.errors.as_ref().filter(|errors| errors.retries > 0) {
         let mean = errors.retries_mean.unwrap_or_default();
-        let most = (errors.by_retries.len() - 1).to_string();
+        let most = errors.by_retries.len().saturating_sub(1).to_string();
         page.line("read retries", format!("{}, {mean:.3} per page read, at most {most}", grouped(errors.retries)));
     }
     let Some(faults) = &summary.faults else { return };

@@ -5,7 +5,7 @@
 //! `KVEventBatch` in `vllm/distributed/kv_events.py`). A line has the JSON of a batch. Batches and events may also be
 //! objects with the names of the fields, and `type` for the name of the event.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ const EXPECTED: &str = "a batch of events: `[time in s, [[\"BlockStored\", hashe
 /// Blocks that are stored, by medium.
 #[derive(Default)]
 pub(super) struct Blocks {
-    stored: HashMap<String, BTreeSet<u64>>,
+    stored: BTreeMap<String, BTreeSet<u64>>,
 }
 
 /// Events of a line.
@@ -58,8 +58,8 @@ impl Blocks {
                 "BlockRemoved" => (Kind::Delete, 2),
                 "AllBlocksCleared" => {
                     let is_wanted = |of: &str| medium.is_none_or(|medium| medium == of);
-                    let all: BTreeSet<u64> =
-                        self.stored.drain().filter(|(of, _)| is_wanted(of)).flat_map(|(_, hashes)| hashes).collect();
+                    let all = std::mem::take(&mut self.stored).into_iter().filter(|(of, _)| is_wanted(of));
+                    let all: BTreeSet<u64> = all.flat_map(|(_, hashes)| hashes).collect();
                     read.changes.extend(all.into_iter().map(|hash| (Kind::Delete, hash)));
                     continue;
                 }

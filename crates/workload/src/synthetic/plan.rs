@@ -22,6 +22,16 @@ pub enum Planned {
 }
 
 impl Planned {
+    /// Plans a job of a section.
+    fn new(section: &Section, place: Place, seed: u64) -> Result<Planned, String> {
+        let options = &section.options;
+        let Some(path) = &options.read_iolog else {
+            return Synthetic::new(options, place, seed).map(|job| Planned::Made(Box::new(job)));
+        };
+        let from = section.error(format!("`read_iolog={path}`")).0;
+        Recipe::new(options, path, from, place).map(|recipe| Planned::Replayed(Box::new(recipe)))
+    }
+
     /// Returns the log of the job's requests. `None` if they are not logged.
     pub fn log(&self) -> Option<&Log> {
         match self {
@@ -104,14 +114,7 @@ pub fn plan(mut sections: Vec<Section>, device_bytes: u64, seed: u64) -> Result<
                 follows_fio,
                 warnings,
             };
-            let job = match &options.read_iolog {
-                None => Synthetic::new(options, place, seed).map(|job| Planned::Made(Box::new(job))),
-                Some(path) => {
-                    let from = section.error(format!("`read_iolog={path}`")).0;
-                    Recipe::new(options, path, from, place).map(|recipe| Planned::Replayed(Box::new(recipe)))
-                }
-            };
-            match job {
+            match Planned::new(&section, place, seed) {
                 Ok(job) => planned.push(job),
                 Err(why) => {
                     errors.push(error(why).0);
