@@ -7,9 +7,9 @@ PROGRAM is the benchmark `speed`: `cargo bench --package floatgate-core --bench 
 runs are those of `crates/core/benches/speed/budget.rs`. For each run, prints instructions and conditional branches per
 request or flash operation, and the number of source files of the workspace that matter: those with at least one
 instruction in ten requests. Exits with status 1 if a value is more than 1 % above the recorded one in
-`crates/core/benches/budget.toml` (3 % with BUILD `dev`); `--bless` records the values of this build. Counts do not depend on the load of the
-machine: they differ by less than 0.1 % from run to run. They depend on the compiler: with another one than that of the
-record, values are printed and not compared.
+`crates/core/benches/budget.toml` (3 % with BUILD `dev`); `--bless` records the values of this build. Counts do not
+depend on the load of the machine: they differ by less than 0.1 % from run to run. They depend on the compiler: with
+another one than that of the record, values are printed and not compared.
 
 BUILD is the profile of Cargo that built the program, `bench` by default. `dev` is that of the tests, which needs no
 other build. It has no line tables, so files are not counted.

@@ -100,7 +100,8 @@ check_python() {
     fi
 }
 
-# Clients for tests of live devices, and valgrind, which counts instructions. Their absence is an error, because the tests would check nothing.
+# Clients for tests of live devices, and valgrind, which counts instructions. Their absence is an error, because the
+# tests would check nothing.
 check_clients() {
     local client absent=
     for client in nbdinfo nbdcopy nbdsh qemu-io qemu-img fio qemu-system-x86_64 valgrind; do

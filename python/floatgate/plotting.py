@@ -78,6 +78,7 @@ _LEVELS = {
 _COLORS = (
     "#999999", "#cccccc", "#f0e442", "#332288", "#b3de69", "#666666", "#009e73", "#882255",
     "#e69f00", "#d55e00", "#cc79a7", "#8c6d31", "#56b4e9", "#0072b2",
+    "#117733",
 )  # fmt: skip
 
 #: Hatches of bands that overlap.

@@ -143,7 +143,8 @@ class Ranks(policies.Scheduler):
         assert isinstance(cls, policies.OperationClass)
         if cls in (policies.OperationClass.HOST_READ, policies.OperationClass.MAP_READ):
             return 0
-        return 1 if cls in (policies.OperationClass.URGENT_GC, policies.OperationClass.SUMMARY) else 2
+        second = (policies.OperationClass.URGENT_GC, policies.OperationClass.SUMMARY, policies.OperationClass.READ_AHEAD)
+        return 1 if cls in second else 2
 
 
 @policies.register("test-read-first")
@@ -159,7 +160,7 @@ class ReadsBeforeWrites(policies.Scheduler):
     reconsiders = True
 
     def rank(self, cls):
-        return [1, 1, 2, 3, 0, 0, 1, 2, 3][cls]
+        return [1, 1, 2, 3, 0, 0, 1, 2, 3, 1][cls]
 
 
 @policies.register("test-lottery")

@@ -179,7 +179,7 @@ def test_an_exception_in_the_middle_ends_the_run(example):
         ("target", policies.Target(8, policies.Place.Unknown()), "there is no plane 8: there are 8"),
         ("bind", 5, "bind must return a Bound or None, not 5"),
         ("bind", policies.Bound(2, 7, 0), "unit 0, which is not in plane 7"),
-        ("bind", policies.Bound(9, 0, 0), "class 9"),
+        ("bind", policies.Bound(10, 0, 0), "class 10"),
         ("ended", None, "ended must return True or False, not None"),
     ],
 )

@@ -492,8 +492,8 @@ const DEVICE_FILE: &str = "crates/core/src/config/";
 
 /// Pairs of files in a folder that use each other, and why they are one idea.
 const CIRCLES: &[(&str, &str)] = &[
-    // The buffer, the flushes that wait for it, and its read-ahead.
-    ("crates/core/src/cache/", "ahead.rs flush.rs mod.rs"),
+    // The buffer, and the flushes that wait for it.
+    ("crates/core/src/cache/", "flush.rs mod.rs"),
     // The log of records, and the account of their addresses.
     ("crates/core/src/durability/", "account.rs log.rs"),
     // The translation layer holds a scheme, which works on the layer and sees the device through a context.

@@ -53,7 +53,7 @@ pub struct Control {
     pub flow: Option<(u32, u32)>,
 }
 
-/// What is measured in an interval for a steady state.
+/// Measurement of an interval for a steady state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// Requests per second.
@@ -67,7 +67,7 @@ pub enum Measure {
 /// Steady state of a source: a criterion of the measurements in the latest intervals is below a limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SteadyState {
-    /// What is measured.
+    /// Measurement of each interval.
     pub measure: Measure,
     /// True for the slope of a line through the measurements, false for their largest deviation from the mean.
     pub is_slope: bool,

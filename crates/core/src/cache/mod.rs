@@ -6,6 +6,7 @@ mod ahead;
 pub mod dram;
 pub mod eviction;
 mod flush;
+mod streams;
 pub mod traffic;
 pub(crate) mod write_out;
 
@@ -21,11 +22,11 @@ use crate::sim::list;
 use crate::sim::memory::{prefetch, zeroed};
 use crate::sim::table::Table;
 use crate::sim::time::Time;
-use ahead::ReadAhead;
 use dram::Dram;
 use eviction::Eviction;
 use flush::Barriers;
 use list::{List, Member, NONE};
+use streams::ReadAhead;
 
 /// State of one entry. It is kept in one place, because the buffer is larger than the caches of the processor.
 #[derive(Clone, Copy, Debug)]

@@ -337,8 +337,8 @@ impl<'a> Feed<'a> {
         Ok(false)
     }
 
-    /// Ends the source at `now`, because the state is steady. `outcome` is for the first source of those that are judged
-    /// together.
+    /// Ends the source at `now`, because the state is steady. Of the sources that are judged together, one gets the
+    /// `outcome`.
     pub(super) fn end_steady(&mut self, outcome: Option<String>, now: Time) {
         self.stop_at = self.stop_at.min(now);
         if let Some(controller) = &mut self.controller {

@@ -166,7 +166,7 @@ pub enum ZoneMode {
 /// Value of fio's `steadystate`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steady {
-    /// What is measured.
+    /// Measurement of each interval.
     pub measure: Measure,
     /// True for the slope, false for the largest deviation from the mean.
     pub is_slope: bool,

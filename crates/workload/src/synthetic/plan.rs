@@ -98,20 +98,16 @@ pub fn plan(mut sections: Vec<Section>, device_bytes: u64, seed: u64) -> Result<
             }
             let mut warnings = if clone == 0 { section.warnings.clone() } else { Vec::new() };
             warnings.append(&mut notes);
-            let areas = areas.of(&section, clone);
-            let start_delay = Time(options.startdelay.unwrap_or(0));
-            let (waits_for, follows_fio) = (waits_for.clone(), section.follows_fio());
-            let (ends, together) = (0..0, 0..0);
             let place = Place {
                 name,
                 clone,
-                areas,
-                waits_for,
-                ends,
-                together,
-                start_delay,
+                areas: areas.of(&section, clone),
+                waits_for: waits_for.clone(),
+                ends: 0..0,
+                together: 0..0,
+                start_delay: Time(options.startdelay.unwrap_or(0)),
                 write_iolog,
-                follows_fio,
+                follows_fio: section.follows_fio(),
                 warnings,
             };
             match Planned::new(&section, place, seed) {

@@ -1,6 +1,6 @@
 //! Order of writes that leaves a device in the steady state of random writes: fio's `sprandom`.
 //!
-//! The physical space is divided into regions, which are written one after another. Of the blocks of a region, a share
+//! The physical space is divided into regions, which are written one after another. A share of the blocks of a region
 //! is written again with the next region, so that each region has the share of valid blocks that the blocks of a device
 //! have in the steady state. That distribution is the one of Desnoyers (*Analytic Models of SSD Write Performance*, ACM
 //! TOS 8(2), 2012): the number of blocks with a share v of valid pages is proportional to 1 / v, from the share at
