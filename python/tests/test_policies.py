@@ -143,7 +143,11 @@ class Ranks(policies.Scheduler):
         assert isinstance(cls, policies.OperationClass)
         if cls in (policies.OperationClass.HOST_READ, policies.OperationClass.MAP_READ):
             return 0
-        second = (policies.OperationClass.URGENT_GC, policies.OperationClass.SUMMARY, policies.OperationClass.READ_AHEAD)
+        second = (
+            policies.OperationClass.URGENT_GC,
+            policies.OperationClass.SUMMARY,
+            policies.OperationClass.READ_AHEAD,
+        )
         return 1 if cls in second else 2
 
 

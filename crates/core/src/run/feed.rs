@@ -337,8 +337,7 @@ impl<'a> Feed<'a> {
         Ok(false)
     }
 
-    /// Ends the source at `now`, because the state is steady. Of the sources that are judged together, one gets the
-    /// `outcome`.
+    /// Ends the source at `now`, because the state is steady, and gives it the `outcome`, if there is one.
     pub(super) fn end_steady(&mut self, outcome: Option<String>, now: Time) {
         self.stop_at = self.stop_at.min(now);
         if let Some(controller) = &mut self.controller {
