@@ -57,6 +57,22 @@ fn read(unit: u64) -> Request {
     Request::new(Time::ZERO, Operation::Read, 8 * unit, 8)
 }
 
+/// A stream of two requests reads four units ahead, which need as many retries as the reads of the host.
+#[test]
+fn reads_ahead_are_repeated_like_other_reads() {
+    let ahead = ["buffer.capacity=64KiB", "buffer.read=false", "buffer.read_ahead={ size = \"16KiB\", streams = 1 }"];
+    let mut device = device(&[&ahead[..], &[&sure(2)]].concat());
+    for unit in 0..3 {
+        let [(completion, _)] = serve(&mut device, &[read(unit)])[..] else { panic!("one read") };
+        assert_eq!(completion.status, Status::Ok);
+        // The third unit is in the buffer.
+        assert_eq!(completion.finish == completion.request.arrival, unit == 2);
+    }
+    let counters = &device.ftl().counters;
+    assert_eq!((counters.errors.corrected[2], counters.errors.retries), (2 + 4, 2 * 6));
+    assert_eq!(counters.pages_read[ReadCause::Ahead as usize], 3 * 4);
+}
+
 #[test]
 fn a_read_with_k_retries_takes_k_more_reads_and_decodings() {
     for retries in 0..=3 {

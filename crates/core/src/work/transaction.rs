@@ -187,8 +187,11 @@ impl Transaction {
     #[inline]
     pub fn retries(&self) -> u32 {
         match self.kind {
-            Kind::HostRead | Kind::RmwRead | Kind::GcRead | Kind::MergeRead | Kind::MapRead => self.version,
-            _ => 0,
+            Kind::HostRead | Kind::ReadAhead | Kind::RmwRead => self.version,
+            Kind::GcRead | Kind::MergeRead | Kind::MapRead => self.version,
+            Kind::SlotRead | Kind::Translate | Kind::MapHold => 0,
+            Kind::Write | Kind::GcWrite | Kind::CopyBack | Kind::MergeWrite | Kind::MapWrite | Kind::Summary => 0,
+            Kind::Erase => 0,
         }
     }
 
