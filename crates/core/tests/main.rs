@@ -41,6 +41,7 @@ mod pools;
 mod prewrite;
 mod queueing;
 mod read_ahead;
+mod rebuild;
 mod reserve;
 mod scale;
 mod sensitivity;

@@ -220,7 +220,7 @@ fn other_options_are_refused() {
         (&["temperature=multi-hash"], "set temperature to \"none\""),
         (&["allocation.dynamic.active_blocks=2"], "remove allocation.dynamic.active_blocks"),
         (&["allocation.dynamic.tie=erases"], "set allocation.dynamic.tie to \"turn\""),
-        (&["faults.read_rate=0.001"], "remove the table faults"),
+        (&["nand.endurance=100", "faults.wear_out=exclude"], "set faults.wear_out to another value"),
         (&["durability.trim_journal=true"], "remove the table superblock"),
         (&["nand.advanced.copy_back=wise"], "set nand.advanced.copy_back to \"off\""),
         (&["geometry.planes=2", "nand.advanced.multi_plane_program=wise"], "set nand.advanced.multi_plane_program"),

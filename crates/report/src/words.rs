@@ -24,7 +24,7 @@ pub fn part(part: Part, merges: bool) -> String {
         Part::Ecc => ", and read retries",
         Part::MapFetch => ", for the entry with the physical address",
         Part::Fill => " to fill the same program",
-        Part::HostQueue | Part::Link | Part::Gc | Part::Rmw | Part::Bus => "",
+        Part::HostQueue | Part::Link | Part::Gc | Part::Rmw | Part::Bus | Part::Rebuild => "",
     };
     format!("{}{more}", part_in_short(part, merges))
 }
@@ -48,6 +48,7 @@ pub fn part_in_short(part: Part, merges: bool) -> &'static str {
         Part::Bus => "the request's own transfers",
         Part::Cell => "the flash cells' work",
         Part::Ecc => "error correction",
+        Part::Rebuild => "rebuilding an uncorrectable page",
     }
 }
 

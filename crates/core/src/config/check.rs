@@ -465,7 +465,7 @@ impl Check<'_> {
     fn durability(&mut self) {
         let device = self.device;
         let needs = device.mapping.scheme.needs(device);
-        let ruled_out = device.no_power_loss();
+        let ruled_out = device.no_own_durability();
         let without_own = ruled_out.or(needs.no_own_units);
         if let Some(why) = without_own.filter(|_| device.durability.trim_journal) {
             self.refuse("durability.trim_journal", true, why);

@@ -83,9 +83,11 @@ use crate::ftl::gc::trigger::TriggerConfig;
 
 impl DeviceConfig {
     /// Returns the number of free blocks of a plane that host writes leave: one for garbage collection, one for
-    /// failures if blocks may fail, and one for the block that is folded if there is an SLC cache.
+    /// failures if blocks may fail, one for the block that is folded if there is an SLC cache, and one for the rest of
+    /// a superblock that has failed.
     pub fn reserve(&self) -> u32 {
-        1 + u32::from(self.faults.is_some()) + u32::from(self.slc_cache.is_some())
+        let of_failures = u32::from(self.faults.is_some()) + u32::from(self.keeps_superblock());
+        1 + of_failures + u32::from(self.slc_cache.is_some())
     }
 
     /// Returns the soft threshold in blocks of a plane. It is at least the reserve, unless that is one block.
@@ -140,7 +142,7 @@ impl DeviceConfig {
     /// Returns the soft and the hard threshold in blocks of a pool of this many planes. The soft threshold is at least
     /// the reserve of all planes, so that some plane has more than its reserve if the pool is above the threshold.
     pub fn thresholds_of_pool(&self, planes: u32) -> (u32, u32) {
-        let reserve = planes * if self.faults.is_some() { 2 } else { 1 };
+        let reserve = planes * (1 + u32::from(self.faults.is_some()) + u32::from(self.keeps_superblock()));
         let of = |count| self.blocks_of_pool(count, planes);
         (of(self.gc.soft_threshold).max(reserve), of(self.gc.hard_threshold))
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::advanced::Waste;
 use super::check::Check;
+use super::faults::WearOut;
 use super::{BlockSummary, DeviceConfig, Frontiers, GcScope};
 use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::gc::victim::VictimConfig;
@@ -28,9 +29,20 @@ impl DeviceConfig {
         self.superblock.as_ref()?.parity
     }
 
-    /// Returns the reason for which the device cannot be recovered after a power cut, if there is one.
-    pub fn no_power_loss(&self) -> Option<&'static str> {
-        let of_superblocks = "superblocks are not recovered after a power cut: remove the table superblock";
+    /// Returns `true` if uncorrectable pages are rebuilt from their stripe.
+    pub fn rebuilds(&self) -> bool {
+        self.parity().is_some() && self.faults.is_some()
+    }
+
+    /// Returns `true` if more free blocks are kept because a superblock may fail.
+    pub(super) fn keeps_superblock(&self) -> bool {
+        self.superblock.is_some() && self.faults.is_some()
+    }
+
+    /// Returns the reason for which the device cannot have a journal of trims, a checkpoint, or a map that survives a
+    /// power cut, if there is one.
+    pub fn no_own_durability(&self) -> Option<&'static str> {
+        let of_superblocks = "superblocks are recovered from the records of their pages: remove the table superblock";
         self.superblock.as_ref().map(|_| of_superblocks).or(self.mapping.scheme.needs(self).no_power_loss)
     }
 
@@ -86,7 +98,10 @@ impl Check<'_> {
                 "has blocks with equal erases: set allocation.dynamic.tie to \"turn\"",
             ),
             (device.slc_cache.is_some(), "has native blocks of equal addresses: remove slc_cache"),
-            (device.faults.is_some(), "has no spare blocks for failed ones: remove the table faults"),
+            (
+                device.faults.as_ref().is_some_and(|faults| faults.wear_out == WearOut::Exclude),
+                "is collected as long as it is good: set faults.wear_out to another value",
+            ),
             (
                 advanced.copy_back != Waste::Off,
                 "is moved through the controller: set nand.advanced.copy_back to \"off\"",

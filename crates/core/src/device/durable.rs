@@ -89,7 +89,7 @@ impl Device {
         flash: &mut dyn FlashImage,
     ) -> Result<(Device, Recovery), RecoverError> {
         let mut device = Device::new(config, options).map_err(RecoverError::Device)?;
-        if let Some(why) = device.config.no_power_loss() {
+        if let Some(why) = device.config.mapping.scheme.needs(&device.config).no_power_loss {
             return Err(RecoverError::Device(why.to_owned()));
         }
         device.ftl.keep_for_recovery();

@@ -8,10 +8,23 @@ use crate::sim::id::TransactionId;
 use crate::work::{Kind, Task, chain};
 
 impl Device {
+    /// Handles the end of an operation on a device with errors or rebuilds. Returns `true` for a read, which ends when
+    /// its data have been decoded, or rebuilt.
+    #[inline(never)]
+    pub(super) fn takes_read(&mut self, id: TransactionId) -> bool {
+        if self.errors.is_some() {
+            return self.starts_decoding(id);
+        }
+        let is_read = Operation::from(self.transactions[id].kind) == Operation::Read;
+        if is_read {
+            self.end_page_read(id);
+        }
+        is_read
+    }
+
     /// Notes the end of an operation in the history of its block. Returns `true` for a read, whose data are decoded
     /// now.
-    #[inline(never)]
-    pub(super) fn starts_decoding(&mut self, id: TransactionId) -> bool {
+    fn starts_decoding(&mut self, id: TransactionId) -> bool {
         let Device { errors, transactions, ftl, array, .. } = self;
         let Some(errors) = errors else { return false };
         let ended = &transactions[id];
@@ -45,7 +58,7 @@ impl Device {
             }
         }
         self.observe(move |observers, view| observers.decoded(view, id, None));
-        self.finish_read_or_other(id);
+        self.end_page_read(id);
     }
 
     /// Returns the result of decoding a read.

@@ -8,6 +8,7 @@ use crate::dispatch::Filling;
 use crate::durability::flash::FlashEvent;
 use crate::ftl::Ftl;
 use crate::ftl::mapping::{Ended, Step, call};
+use crate::ftl::space::BlockState;
 use crate::metrics::attribution::Part as TimePart;
 use crate::sim::id::{BlockId, PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::request::Status;
@@ -31,8 +32,37 @@ impl Device {
         self.observe(move |observers, _| observers.changed(FlashEvent::ProgramFailed { ppn, units }));
         let plane = self.ftl.blocks.plane_of(block);
         self.check_spare(plane);
+        if self.ftl.blocks.has_superblocks() {
+            return self.ftl.blocks.erased_with(block).for_each(|member| self.close_failed(member));
+        }
         self.jobs.collect_together(&mut self.ftl, &mut self.tasks, plane);
         self.rest_failed(block);
+    }
+
+    /// Closes a block of a superblock that has failed, unless a program of it is in flight.
+    pub(super) fn close_failed(&mut self, block: BlockId) {
+        let Device { ftl, dispatch, transactions, array, .. } = self;
+        let unit = array.unit_of(ftl.blocks.plane_of(block));
+        let is_of = |ppn| ftl.blocks.block_of(ppn) == block;
+        if ftl.blocks.block(block).state == BlockState::Open && !dispatch.is_programmed(transactions, unit, is_of) {
+            self.close(block);
+        }
+    }
+
+    /// Retires a superblock that has failed. Its units have been moved, and nothing depends on its blocks.
+    #[cold]
+    pub(super) fn retire_superblock(&mut self, block: BlockId) {
+        self.jobs.retire_superblock(&mut self.ftl, block);
+        self.report_retired(block);
+        let plane = self.ftl.blocks.plane_of(block);
+        self.jobs.collect_together(&mut self.ftl, &mut self.tasks, plane);
+    }
+
+    /// Reports that a superblock was retired, by the blocks that have failed.
+    pub(super) fn report_retired(&mut self, block: BlockId) {
+        for block in self.ftl.blocks.erased_with(block) {
+            self.observe(move |observers, _| observers.changed(FlashEvent::Retired { block }));
+        }
     }
 
     /// Handles the end of an operation on a failed block. Starts to evacuate the block unless another program of it is

@@ -29,10 +29,10 @@ impl Device {
         self.finish_one(id);
     }
 
-    /// Ends an operation, except for a read whose data have to be decoded first.
+    /// Ends an operation, except for a read whose data have to be decoded or rebuilt first.
     #[inline(always)]
     pub(super) fn finish_one(&mut self, id: TransactionId) {
-        if self.errors.is_none() || !self.starts_decoding(id) {
+        if !self.reads_end_later || !self.takes_read(id) {
             self.finish_read_or_other(id);
         }
     }
@@ -76,6 +76,7 @@ impl Device {
             | Kind::MapWrite
             | Kind::Erase
             | Kind::Summary => self.finish_merged(id),
+            Kind::RebuildRead => unreachable!("the reads of a rebuild end with it"),
             Kind::SlotRead | Kind::Translate | Kind::MapHold => unreachable!("such transactions are never executed"),
         }
     }
@@ -273,6 +274,9 @@ impl Device {
         if self.ftl.faults.is_some() && self.ftl.blocks.block(self.ftl.blocks.block_of(ppn)).failed {
             return self.rest_failed(self.ftl.blocks.block_of(ppn));
         }
+        if self.ftl.faults.is_some() && self.ftl.blocks.is_doomed(self.ftl.blocks.block_of(ppn)) {
+            return self.close_failed(self.ftl.blocks.block_of(ppn));
+        }
         let end = Ppn(ppn.0 + self.ftl.blocks.size(role).program_units);
         if self.ftl.blocks.ends_data(end, role) {
             if self.ftl.shape().summary {
@@ -313,10 +317,16 @@ impl Device {
     fn finish_summary(&mut self, id: TransactionId) {
         let Transaction { ppn, dependency, .. } = self.transactions.remove(id);
         let block = self.ftl.blocks.block_of(ppn);
+        let group = self.ftl.blocks.size_of(block).program_units;
         if self.ftl.blocks.is_parity(block) {
+            if self.ftl.program_fails(ppn, group) {
+                self.program_failed(ppn, group, 0);
+            } else {
+                self.ftl.blocks.note_parity(ppn);
+                self.observe(move |observers, _| observers.programmed(ppn, group));
+            }
             return self.release(dependency);
         }
-        let group = self.ftl.blocks.size_of(block).program_units;
         if self.ftl.program_fails(ppn, group) {
             self.program_failed(ppn, group, 0);
             if dependency.is_some() {
@@ -336,7 +346,7 @@ impl Device {
         self.close(block);
     }
 
-    fn close(&mut self, block: BlockId) {
+    pub(super) fn close(&mut self, block: BlockId) {
         if self.ftl.blocks.block(block).state == BlockState::Logical {
             return; // The scheme keeps the block.
         }
@@ -434,6 +444,9 @@ impl Device {
         *count = count.saturating_sub(1);
         if failed {
             self.check_spare(plane);
+        }
+        if self.ftl.blocks.has_superblocks() && self.ftl.blocks.block(block).state == BlockState::Bad {
+            self.report_retired(block);
         }
         self.ftl.refresh_ready(plane);
         self.unpark(plane);

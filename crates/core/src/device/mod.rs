@@ -18,6 +18,7 @@ mod faults;
 mod finish;
 mod gc;
 mod read_ahead;
+mod rebuild;
 mod route;
 mod saving;
 mod scheme;
@@ -46,6 +47,7 @@ use crate::sim::id::{BlockId, Lpn, RequestId, TransactionId};
 use crate::sim::time::Time;
 use crate::ssd::Ssd;
 use crate::work::{Defect, Tasks, Transactions};
+use rebuild::Rebuilds;
 pub use saving::Head;
 use timers::{Quiet, Timer};
 
@@ -130,6 +132,10 @@ pub struct Device {
     durability: Option<Box<Durability>>,
     /// Errors of read data, if there are any.
     errors: Option<Box<ReadErrors>>,
+    /// Pages that are being rebuilt, if uncorrectable ones are.
+    rebuilds: Option<Box<Rebuilds>>,
+    /// True if more follows the end of a read than the end of the operation.
+    reads_end_later: bool,
     /// Observers of requests and transactions, if there are any.
     observers: Option<Box<Observers>>,
     /// Deferred calls.
@@ -186,6 +192,8 @@ impl Device {
             jobs: Collector::new(&config),
             durability: durability.map(Box::new),
             errors: ReadErrors::new(&config, options.seed).map(Box::new),
+            rebuilds: config.rebuilds().then(Box::default),
+            reads_end_later: config.errors.is_some() || config.rebuilds(),
             observers: Observers::new(&config, options.attribution, options.verify).map(Box::new),
             tasks: Tasks::new(defect),
             quiet: Quiet::default(),
@@ -364,6 +372,9 @@ impl Device {
                 self.observe(move |observers, _| observers.changed(FlashEvent::Retired { block }));
             }
             return;
+        }
+        if self.ftl.blocks.is_doomed(block) {
+            return self.retire_superblock(block);
         }
         for block in self.ftl.blocks.erased_with(block) {
             let erase = self.jobs.erase(&self.ftl, block);

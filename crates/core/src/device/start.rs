@@ -47,6 +47,7 @@ impl Binder for Device {
             Kind::HostRead => self.start_read(id, (ReadCause::Host, Purpose::OfClass), at),
             Kind::ReadAhead => self.start_read(id, (ReadCause::Ahead, Purpose::OfClass), at),
             Kind::RmwRead => self.start_read(id, (ReadCause::Rmw, Purpose::OfClass), at),
+            Kind::RebuildRead => self.start_read(id, (ReadCause::Rebuild, Purpose::Rebuild), at),
             Kind::GcRead => self.start_read(id, self.ftl.reason_of_move(self.transactions[id].ppn), at),
             Kind::Write => self.start_write(id, rank, at),
             Kind::GcWrite => self.start_copies(id, at),
@@ -306,6 +307,7 @@ impl Device {
         let purpose = match cause {
             ProgramCause::Wear => Purpose::Wear,
             ProgramCause::Fold => Purpose::Fold,
+            ProgramCause::Rebuild => Purpose::Rebuild,
             _ => Purpose::OfClass,
         };
         *self.array.draft_mut(at) = Operation { purpose, ..self.program(&self.transactions[id], u64::MAX) };
@@ -369,7 +371,17 @@ impl Device {
     fn start_summary(&mut self, id: TransactionId, at: Spot) -> bool {
         let summary = self.transactions[id];
         if self.ftl.blocks.is_parity(self.ftl.blocks.block_of(summary.ppn)) {
+            if self.ftl.blocks.is_doomed(summary.dependency) {
+                // The superblock takes no more programs. The controller holds the parity until it is retired.
+                self.transactions.remove(id);
+                self.release(summary.dependency);
+                return false;
+            }
             self.ftl.note_parity(summary.ppn);
+            let units = self.ftl.shape().units_per_program;
+            self.observe(move |observers, view| {
+                observers.writes_began(view, summary.ppn, units, ProgramCause::Parity, TransactionId::NONE);
+            });
             self.ftl.counters.program_commands += u64::from(self.ftl.shape().pages_per_unit);
             *self.array.draft_mut(at) = self.program(&summary, u64::MAX);
             return true;

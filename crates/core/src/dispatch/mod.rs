@@ -195,6 +195,18 @@ impl Dispatch {
         ahead.any(|ahead| ahead.kind == Kind::Write && is_there(ahead.ppn))
     }
 
+    /// Returns `true` if a program is in flight in an execution unit, at an address for which `is_there` returns `true`.
+    pub(crate) fn is_programmed(
+        &self,
+        transactions: &Transactions,
+        unit: ExecUnitId,
+        is_there: impl Fn(Ppn) -> bool,
+    ) -> bool {
+        let first = [self.running[unit], self.ahead[unit], self.suspended[unit]];
+        let in_flight = first.into_iter().filter(|id| id.is_some()).map(|id| &transactions[id]);
+        in_flight.into_iter().any(|ended| matches!(ended.kind, Kind::Write | Kind::GcWrite) && is_there(ended.ppn))
+    }
+
     /// Returns the scheduling policy.
     pub(crate) fn scheduler(&self) -> &Scheduler {
         &self.scheduler

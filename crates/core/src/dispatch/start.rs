@@ -174,6 +174,7 @@ fn needs_channel(array: &Array, transaction: &Transaction) -> bool {
         Kind::HostRead
         | Kind::ReadAhead
         | Kind::RmwRead
+        | Kind::RebuildRead
         | Kind::GcRead
         | Kind::CopyBack
         | Kind::MapRead

@@ -128,7 +128,6 @@ impl MemoryFlash {
                 self.bad[block.index()] = Some(Bad::Grown);
             }
             FlashEvent::Retired { block } => {
-                assert_ne!(self.bad[block.index()], None, "block {} is good, but is retired", block.0);
                 self.bad[block.index()] = Some(Bad::Retired);
             }
             FlashEvent::FactoryBad { block } => self.bad[block.index()] = Some(Bad::Factory),

@@ -2,7 +2,7 @@
 
 mod placed;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Durability;
 use super::account::{Account, Layout};
@@ -93,6 +93,8 @@ struct Found {
     bad: Vec<BlockId>,
     /// Units that were marked as uncorrectable when they were written.
     lost: Vec<Ppn>,
+    /// Units that cannot be read. Only for superblocks.
+    torn: Vec<Ppn>,
     highest: u64,
     /// Units that were read with their payload.
     wholes: Vec<Ppn>,
@@ -325,6 +327,7 @@ impl Rebuild<'_> {
                 UnitState::Erased => self.ftl.map.set_owner(ppn, PADDING),
                 UnitState::Torn => {
                     self.ftl.map.set_owner(ppn, PADDING);
+                    found.torn.push(ppn);
                     report.torn_units += 1;
                     report.torn_programs += u64::from(offset.is_multiple_of(group));
                 }
@@ -410,20 +413,25 @@ impl Rebuild<'_> {
     fn settle(&mut self, scan: &mut Scan, report: &mut Recovery) -> Result<(), RecoverError> {
         let found = &mut scan.found;
         report.duplicates = found.others.values().map(|others| others.len() as u64).sum();
+        let blocks = &self.ftl.blocks;
         let mut used: Vec<BlockId> =
             (0..found.used.len()).filter(|&b| found.used[b]).map(|b| BlockId(b as u32)).collect();
-        used.sort_by_key(|&block| (self.log.opened[block.index()], block));
+        // Blocks that are erased together are kept together, whether they are used or not.
+        let opened = |block: BlockId| blocks.erased_with(block).map(|member| self.log.opened[member.index()]).max();
+        used.sort_by_key(|&block| (opened(block), block));
+        let is_first =
+            |block: BlockId| blocks.erased_with(block).find(|member| found.used[member.index()]) == Some(block);
+        let firsts: Vec<BlockId> = used.iter().copied().filter(|&block| is_first(block)).collect();
         // Most recently opened blocks first: a partly filled block of copies is erased, rather than the block that they
         // were read from.
         let mut closed = Vec::with_capacity(used.len());
         self.adopt_bad(&found.bad, report.factory_bad);
-        for &block in used.iter().rev() {
-            if self.move_to_others(block, found) {
-                if !self.ftl.blocks.block(block).failed {
-                    scan.erased.push(block);
-                }
-            } else {
-                closed.push(block);
+        for &block in firsts.iter().rev() {
+            let together = self.ftl.blocks.erased_with(block);
+            if !self.move_to_others(block, found) {
+                closed.extend(together);
+            } else if !self.ftl.blocks.block(block).failed {
+                scan.erased.extend(together.filter(|member| found.used[member.index()]));
             }
         }
         closed.reverse();
@@ -452,6 +460,7 @@ impl Rebuild<'_> {
 
     /// Closes the blocks with newest versions.
     fn close_found(&mut self, closed: &[BlockId], scan: &Scan) -> Result<(), String> {
+        self.restore_superblocks(closed, scan);
         self.ftl.blocks.restore(closed, &scan.found.erases, BlockState::Closed);
         self.count_found(closed);
         self.empty_found(closed);
@@ -468,11 +477,26 @@ impl Rebuild<'_> {
     }
 
     /// Restores the set of bad blocks from the storage instead of the seed. Blocks with data keep them until they are
-    /// evacuated.
+    /// evacuated. With a bad block, all blocks of its superblock are bad.
     fn adopt_bad(&mut self, bad: &[BlockId], factory: u64) {
         self.ftl.blocks.forget_bad();
-        self.ftl.blocks.mark_bad(bad);
+        let together: BTreeSet<BlockId> = bad.iter().flat_map(|&block| self.ftl.blocks.erased_with(block)).collect();
+        self.ftl.blocks.mark_bad(&together.into_iter().collect::<Vec<_>>());
         self.ftl.note_factory_bad(factory);
+    }
+
+    /// Restores what is known of the superblocks that are kept.
+    fn restore_superblocks(&mut self, closed: &[BlockId], scan: &Scan) {
+        let Found { ends, torn, .. } = &scan.found;
+        let blocks = &mut self.ftl.blocks;
+        if blocks.has_superblocks() {
+            for &block in closed {
+                if blocks.erased_with(block).next() == Some(block) {
+                    let failed = blocks.block(block).failed;
+                    blocks.superblock_found(block, ends, torn, failed);
+                }
+            }
+        }
     }
 
     /// Retires failed blocks without newest versions. `used` are the blocks with data, `closed` those that are kept.
@@ -489,10 +513,15 @@ impl Rebuild<'_> {
         }
     }
 
-    /// Maps the units of a block to copies in other blocks, if all of them have such copies. Returns `true` if it did.
+    /// Maps the units of a block, and of those that are erased with it, to copies in other blocks, if all of them have
+    /// such copies. Returns `true` if it did.
     fn move_to_others(&mut self, block: BlockId, found: &mut Found) -> bool {
-        let first = self.ftl.blocks.first_unit(block).0;
-        let units = || (first..first + self.ftl.blocks.data_units()).map(Ppn);
+        let blocks = &self.ftl.blocks;
+        let together: Vec<BlockId> = blocks.erased_with(block).collect();
+        let data_units = blocks.data_units();
+        let firsts: Vec<u32> = together.iter().map(|&member| blocks.first_unit(member).0).collect();
+        let units = || firsts.iter().flat_map(|&first| (first..first + data_units).map(Ppn));
+        let is_here = |ppn: Ppn| together.contains(&blocks.block_of(ppn));
         let mapped = |map: &PageMap, ppn| {
             let lpn = map.owner(ppn);
             (lpn != PADDING && map.get(Lpn(lpn)) == Location::Flash(ppn)).then_some(lpn)
@@ -500,7 +529,7 @@ impl Rebuild<'_> {
         // A block may hold two copies of a unit.
         let elsewhere = |lpn: u32| {
             let others = found.others.get(&lpn).into_iter().flatten();
-            others.copied().find(|&other| self.ftl.blocks.block_of(other) != block)
+            others.copied().find(|&other| !is_here(other))
         };
         let held: Vec<u32> = units().filter_map(|ppn| mapped(&self.ftl.map, ppn)).collect();
         let all = held.iter().all(|&lpn| elsewhere(lpn).is_some());
@@ -513,8 +542,9 @@ impl Rebuild<'_> {
                 self.ftl.map.set_flash(Lpn(lpn), ppn);
             }
         }
-        let in_block = |ppn: &Ppn| self.ftl.blocks.block_of(*ppn) == block;
-        for ppn in (first..first + self.ftl.blocks.data_units()).map(Ppn) {
+        let blocks = &self.ftl.blocks;
+        let in_block = |ppn: &Ppn| together.contains(&blocks.block_of(*ppn));
+        for ppn in units() {
             let lpn = self.ftl.map.owner(ppn);
             if let Some(others) = found.others.get_mut(&lpn) {
                 others.retain(|other| !in_block(other));

@@ -16,7 +16,7 @@ pub fn start_log(
     keep: Keep,
     mut reported: Option<Reported<'_>>,
 ) -> Result<FlashLog, String> {
-    if let Some(why) = device.no_power_loss() {
+    if let Some(why) = device.mapping.scheme.needs(device).no_power_loss {
         return Err(why.to_owned());
     }
     if !is_idle {

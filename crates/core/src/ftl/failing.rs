@@ -77,7 +77,8 @@ impl Ftl {
     /// Marks the blocks that are bad in a new device.
     pub(super) fn mark_factory_bad(&mut self, device: &DeviceConfig) {
         let Some(faults) = &self.faults else { return };
-        let bad = faults.draw_factory_bad(device.total_planes(), device.geometry.blocks);
+        let together = if device.superblock.is_some() { device.planes_per_collection() } else { None };
+        let bad = faults.draw_factory_bad(device.total_planes(), device.geometry.blocks, together.unwrap_or(1));
         self.mark_bad(&bad);
         self.note_factory_bad(bad.len() as u64);
     }
@@ -134,19 +135,36 @@ impl Ftl {
     /// Ends the read of the page of `ppn`, or of `pages` pages if a unit spans several. Returns `true` if the read
     /// has failed: all units of the page are lost.
     pub fn read_fails(&mut self, ppn: Ppn, pages: u32) -> bool {
+        let failed = match &mut self.faults {
+            Some(faults) if faults.draws_before => std::mem::take(&mut faults.drawn),
+            _ => self.draw_read(ppn, pages),
+        };
+        if failed {
+            let per_page = self.shape.units_per_page.divisor();
+            let first = ppn.0 / per_page * per_page;
+            (first..first + per_page).for_each(|ppn| self.lose(Ppn(ppn)));
+        }
+        failed
+    }
+
+    /// Returns `true` if the read of the page of `ppn`, or of `pages` pages if a unit spans several, has failed.
+    pub fn draw_read(&mut self, ppn: Ppn, pages: u32) -> bool {
         let per_page = self.shape.units_per_page.divisor();
-        let first = Ppn(ppn.0 / per_page * per_page);
-        let of_unit = self.pages_of(first, per_page);
+        let of_unit = self.pages_of(Ppn(ppn.0 / per_page * per_page), per_page);
         let block = self.blocks.block_of(ppn);
         let spans = self.shape.pages_per_unit > 1;
         let mut failed = false;
         for page in of_unit.start..of_unit.start + if spans { pages } else { 1 } {
             failed |= self.operation_fails(FaultKind::Read, block, page..page + 1);
         }
-        if failed {
-            (first.0..first.0 + per_page).for_each(|ppn| self.lose(Ppn(ppn)));
-        }
         failed
+    }
+
+    /// Sets whether the read that ends next has failed, on a device that draws this before.
+    pub fn set_drawn(&mut self, fails: bool) {
+        if let Some(faults) = &mut self.faults {
+            faults.drawn = fails;
+        }
     }
 
     /// Makes the read of a page fail, which ends next: its data had too many wrong bits after the last retry.
@@ -299,6 +317,11 @@ impl Ftl {
         self.counters.faults.programs_failed += 1;
         self.counters.faults.units_failed += u64::from(with_data);
         let plane = self.blocks.plane_of(block);
+        if self.blocks.has_superblocks() {
+            (ppn.0..ppn.0 + units).for_each(|unit| self.map.set_owner(Ppn(unit), super::PADDING));
+            self.blocks.note_unprotected(ppn);
+            return self.superblock_failed(block);
+        }
         let (is_new, left) = self.blocks.fail(block);
         for unit in (ppn.0..ppn.0 + units).chain(left) {
             self.map.set_owner(Ppn(unit), super::PADDING);
@@ -332,7 +355,8 @@ impl Ftl {
     /// Has the host leave one more free block in a plane while a failed block waits for its evacuation.
     fn update_kept(&mut self, plane: PlaneId) {
         let waits = self.first_failed(plane, Role::Data).is_some();
-        let kept = RESERVE + 1 + u32::from(self.folding.is_some()) + u32::from(waits);
+        let of_kind = u32::from(self.folding.is_some()) + u32::from(self.blocks.has_superblocks());
+        let kept = RESERVE + 1 + of_kind + u32::from(waits);
         self.blocks.set_kept(plane, kept);
         self.refresh_ready(plane);
     }
@@ -445,11 +469,30 @@ impl Ftl {
     pub fn erase_failed(&mut self, block: BlockId) {
         let role = self.blocks.block(block).role;
         self.counters.faults.erases_failed += 1;
-        self.counters.faults.blocks_grown_bad += 1;
         self.forget_lost(block);
+        if self.blocks.has_superblocks() {
+            self.superblock_failed(block);
+            return self.blocks.member_erased(block);
+        }
+        self.counters.faults.blocks_grown_bad += 1;
         self.blocks.fail(block);
         self.blocks.set_bad(block);
         self.replace_block(self.blocks.plane_of(block), role);
+    }
+
+    /// Has the superblock of a block that has failed take no more programs. Its units are moved, and then it is retired.
+    fn superblock_failed(&mut self, block: BlockId) {
+        if let Some(left) = self.blocks.doom(block) {
+            self.counters.faults.blocks_grown_bad += self.blocks.erased_with(block).count() as u64;
+            left.into_iter().flatten().for_each(|unit| self.map.set_owner(Ppn(unit), super::PADDING));
+            self.refresh_ready(self.blocks.plane_of(block));
+        }
+    }
+
+    /// Retires a superblock that has failed, and whose units have been moved.
+    pub fn retire_superblock(&mut self, block: BlockId) {
+        self.blocks.erased_with(block).for_each(|member| self.forget_lost(member));
+        self.blocks.retire_members(block);
     }
 
     /// Sets the number of blocks that data still has to give to translation pages, after a state was loaded. Indexed by

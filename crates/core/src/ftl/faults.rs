@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::allocation::AllocationConfig;
 use crate::config::{DeviceConfig, FaultKind, InjectedFault, WearOut};
 use crate::nand::media::LOST;
-use crate::sim::id::BlockId;
+use crate::sim::id::{BlockId, Ppn};
 use crate::sim::rng::Rng;
 use crate::sim::time::Time;
 use crate::state::{Reader, StateError, Writer};
@@ -94,6 +94,12 @@ pub struct Faults {
     pub(super) only_counts: bool,
     /// Uncorrectable units, by physical address.
     pub(super) lost: BTreeSet<u32>,
+    /// True if the device draws the faults of reads before they end, because it may rebuild their pages.
+    pub(super) draws_before: bool,
+    /// True if the read that ends now has failed. Only if `draws_before`.
+    pub(super) drawn: bool,
+    /// Pages that were rebuilt and wait for their move, with the erases of their blocks.
+    pub(super) rebuilt: Vec<(Ppn, u32)>,
     /// Blocks that wait for their evacuation, in the order in which they failed.
     pub(super) waiting: Vec<BlockId>,
     /// Blocks that data still has to give to translation pages. Indexed by plane.
@@ -143,6 +149,9 @@ impl Faults {
             endurance: Endurance::new(device, config.wear_out, seed),
             only_counts: matches!(config.wear_out, WearOut::Count | WearOut::Exclude),
             lost: BTreeSet::new(),
+            draws_before: device.rebuilds(),
+            drawn: false,
+            rebuilt: Vec::new(),
             waiting: Vec::new(),
             owed: vec![0; device.total_planes() as usize],
             factory_bad: 0,
@@ -156,18 +165,20 @@ impl Faults {
         })
     }
 
-    /// Draws the blocks of each plane that are bad when the device is new. All sets of this size are equally likely.
-    pub(super) fn draw_factory_bad(&self, planes: u32, blocks: u32) -> Vec<BlockId> {
+    /// Draws the blocks of each plane that are bad when the device is new. All sets of this size are equally likely. The
+    /// blocks of `together` planes have the same addresses, because superblocks were formed of good blocks.
+    pub(super) fn draw_factory_bad(&self, planes: u32, blocks: u32, together: u32) -> Vec<BlockId> {
         let mut rng = Rng::new(self.seed, "faults-factory");
         let mut bad = Vec::new();
-        for plane in 0..planes {
+        for plane in (0..planes).step_by(together as usize) {
             // Floyd's sampling (Bentley and Floyd, Communications of the ACM 30(9), 1987).
             let mut chosen = BTreeSet::new();
             for last in blocks - self.factory_per_plane.min(blocks)..blocks {
                 let drawn = rng.below(u64::from(last) + 1) as u32;
                 chosen.insert(if chosen.contains(&drawn) { last } else { drawn });
             }
-            bad.extend(chosen.into_iter().map(|block| BlockId(plane * blocks + block)));
+            let of = |plane| chosen.iter().map(move |block| BlockId(plane * blocks + block));
+            bad.extend((plane..plane + together).flat_map(of));
         }
         bad
     }

@@ -15,6 +15,7 @@ pub mod in_flight;
 pub mod mapping;
 pub mod mover;
 pub mod partial;
+mod rebuild;
 mod saving;
 pub mod space;
 pub mod temperature;
@@ -463,7 +464,7 @@ impl Ftl {
     fn note_in_pool(&mut self, plane: PlaneId, cause: ProgramCause, units: u32) {
         let counts = &mut self.pool_units[self.allocation.pool_of(plane) as usize];
         let count = match cause {
-            ProgramCause::Gc | ProgramCause::Wear | ProgramCause::Fold => &mut counts.moved,
+            ProgramCause::Gc | ProgramCause::Wear | ProgramCause::Fold | ProgramCause::Rebuild => &mut counts.moved,
             _ => &mut counts.written,
         };
         *count += u64::from(units);

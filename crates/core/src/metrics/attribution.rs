@@ -91,6 +91,9 @@ parts! {
     /// Error correction: decoding, and bus and cells of read retries (`config.errors`). Absent if 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     Ecc: ecc_us,
+    /// Rebuild of an uncorrectable page from its stripe (`config.superblock.parity`). Absent if 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    Rebuild: rebuild_us,
 }
 
 fn is_zero(us: &f64) -> bool {
@@ -121,7 +124,7 @@ impl Breakdown {
 /// Number of latency bands per octave.
 const BANDS: usize = 16;
 
-/// Requests of about the same latency. A band takes 17 words, and each request updates one band.
+/// Requests of about the same latency. A band takes 18 words, and each request updates one band.
 #[derive(Clone, Copy, Debug, Default)]
 struct Band {
     requests: u64,

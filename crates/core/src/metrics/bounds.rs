@@ -118,7 +118,7 @@ impl Work<'_> {
         let times = timing.of(CellMode::Native);
         let programs = |cause| counters.pages_programmed[cause as usize] / u64::from(config.geometry.pages_per_program);
         // A scheme with blocks of its own merges instead of collecting garbage.
-        let reads: u64 = [ReadCause::Gc, ReadCause::Wear, ReadCause::Merge, ReadCause::Fold]
+        let reads: u64 = [ReadCause::Gc, ReadCause::Wear, ReadCause::Merge, ReadCause::Fold, ReadCause::Rebuild]
             .iter()
             .map(|&cause| counters.pages_read[cause as usize])
             .sum();

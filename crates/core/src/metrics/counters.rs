@@ -40,6 +40,9 @@ causes! {
         /// Parity of superblocks (`config.superblock.parity`).
         #[serde(default, skip_serializing_if = "is_zero")]
         Parity: parity,
+        /// Data of uncorrectable pages that were rebuilt from their stripe (`config.superblock.parity`).
+        #[serde(default, skip_serializing_if = "is_zero")]
+        Rebuild: rebuild,
     }
 }
 
@@ -67,6 +70,9 @@ causes! {
         /// Data that the host had not requested yet (`config.buffer.read_ahead`).
         #[serde(default, skip_serializing_if = "is_zero")]
         Ahead = 7: ahead,
+        /// Other pages of the stripe of an uncorrectable page (`config.superblock.parity`).
+        #[serde(default, skip_serializing_if = "is_zero")]
+        Rebuild: rebuild,
     }
 }
 
@@ -109,13 +115,15 @@ pub enum CopyCause {
     Merge,
     /// Folding moves the unit out of the SLC cache.
     Fold,
+    /// The page of the unit was uncorrectable, and was rebuilt from its stripe.
+    Rebuild,
     /// Like `Gc`, of a block that was chosen in idle time. Its units count among those of `Gc`.
     Background,
 }
 
 impl CopyCause {
     /// Number of causes that are counted apart.
-    pub const COUNT: usize = CopyCause::Fold as usize + 1;
+    pub const COUNT: usize = CopyCause::Rebuild as usize + 1;
 }
 
 /// Cause of the read or program of a translation page.
@@ -289,16 +297,19 @@ counters! {
     }
 }
 
-/// Positions of the counts of folding, of parity and of reads ahead among all counts. Saved states have them elsewhere,
-/// because most devices have none of them.
-const ELSEWHERE: [usize; 5] = {
+/// Positions of the counts of folding, of parity, of rebuilds and of reads ahead among all counts. Saved states have
+/// them elsewhere, because most devices have none of them.
+const ELSEWHERE: [usize; 8] = {
     let (programs, reads) = (ProgramCause::ALL.len(), ReadCause::ALL.len());
     [
         ProgramCause::Fold as usize,
         ProgramCause::Parity as usize,
+        ProgramCause::Rebuild as usize,
         programs + ReadCause::Fold as usize,
         programs + ReadCause::Ahead as usize,
+        programs + ReadCause::Rebuild as usize,
         programs + reads + CopyCause::Fold as usize,
+        programs + reads + CopyCause::Rebuild as usize,
     ]
 };
 
@@ -379,13 +390,15 @@ counters! {
         slc: SlcCounts;
         /// Counters of read errors. Saved states do not include them.
         errors: ErrorCounts;
+        /// Uncorrectable page reads whose data were rebuilt from their stripe. Saved states do not include them.
+        rebuilt: u64;
     }
 }
 
 impl Counters {
     /// Returns the counts that saved states include, in a fixed order. [`Counters::of_saved`] reads them.
     pub fn saved(&self) -> Vec<u64> {
-        let Counters { units_rewritten, background, log_blocks, faults, slc, errors, .. } = self;
+        let Counters { units_rewritten, background, log_blocks, faults, slc, errors, rebuilt, .. } = self;
         let left_out = [
             units_rewritten.values(),
             background.values(),
@@ -393,11 +406,17 @@ impl Counters {
             faults.values(),
             slc.values(),
             errors.values(),
+            rebuilt.values(),
         ];
         let mut values = self.values();
         values.truncate(values.len() - left_out.concat().len());
         // Reads ahead are reads for the host.
-        values[ProgramCause::ALL.len() + ReadCause::Host as usize] += self.pages_read[ReadCause::Ahead as usize];
+        let (programs, reads) = (ProgramCause::ALL.len(), ReadCause::ALL.len());
+        values[programs + ReadCause::Host as usize] += self.pages_read[ReadCause::Ahead as usize];
+        // Rebuilt units are moved.
+        values[ProgramCause::Gc as usize] += self.pages_programmed[ProgramCause::Rebuild as usize];
+        values[programs + ReadCause::Gc as usize] += self.pages_read[ReadCause::Rebuild as usize];
+        values[programs + reads + CopyCause::Gc as usize] += self.moved[CopyCause::Rebuild as usize];
         for position in ELSEWHERE.into_iter().rev() {
             values.remove(position);
         }

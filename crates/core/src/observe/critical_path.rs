@@ -57,8 +57,11 @@ impl Path {
         let [queue, link, firmware, throttle, buffer] = request.interface;
         let [die, channel, gc] = [Part::Die, Part::Channel, Part::Gc].map(|part| self.parts[part as usize]);
         let [bus, cell] = [Part::Bus, Part::Cell].map(|part| self.parts[part as usize]);
-        let parts =
-            [queue, link, firmware, throttle, buffer, NONE, NONE, NONE, die, channel, gc, NONE, bus, cell, NONE];
+        #[rustfmt::skip]
+        let parts = [
+            queue, link, firmware, throttle, buffer, NONE, NONE, NONE,
+            die, channel, gc, NONE, bus, cell, NONE, NONE,
+        ];
         Path { at: self.at, parts }
     }
 
@@ -479,6 +482,13 @@ impl CriticalPaths {
         }
     }
 
+    /// Attributes the time since an uncorrectable page was read to its rebuild.
+    pub fn rebuilt(&mut self, view: &View, id: TransactionId) {
+        if let Some(bearer) = bearer(view.transactions, id) {
+            self.spend(bearer, Part::Rebuild, view.now);
+        }
+    }
+
     /// Stores the path of a request whose parts have all completed, and which continues. `by` is the transaction that
     /// completed the last part, or `NONE`.
     pub fn settle(&mut self, id: RequestId, by: TransactionId) {
@@ -548,7 +558,7 @@ fn bearer(transactions: &Transactions, id: TransactionId) -> Option<TransactionI
         Kind::HostRead | Kind::Write | Kind::SlotRead => Some(id),
         Kind::RmwRead => Some(transactions[id].write()),
         Kind::GcRead | Kind::GcWrite | Kind::CopyBack | Kind::Erase | Kind::Summary => None,
-        Kind::ReadAhead => None,
+        Kind::ReadAhead | Kind::RebuildRead => None,
         Kind::MergeRead | Kind::MergeWrite | Kind::Translate | Kind::MapRead | Kind::MapWrite | Kind::MapHold => None,
     }
 }

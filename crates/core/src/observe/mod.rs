@@ -454,6 +454,14 @@ impl Observers {
         }
     }
 
+    /// Reports that the rebuild of an uncorrectable page has ended, which a read has waited for.
+    #[inline]
+    pub fn rebuilt(&mut self, view: &View, id: TransactionId) {
+        if let Some(paths) = &mut self.paths {
+            paths.rebuilt(view, id);
+        }
+    }
+
     /// Copies the data of a completed read to the replies, or to the slot of the partial write that it completes.
     fn read_ended(&mut self, view: &View, id: TransactionId) {
         if let (Some(contents), Some(media)) = (&mut self.contents, &view.ftl.media) {

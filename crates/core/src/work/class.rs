@@ -45,11 +45,13 @@ pub enum Purpose {
     FullMerge,
     /// Folding moves data out of the SLC cache.
     Fold,
+    /// An uncorrectable page is rebuilt from its stripe, and its data are moved.
+    Rebuild,
 }
 
 impl Purpose {
     /// All purposes.
-    pub const ALL: [Purpose; 7] = [
+    pub const ALL: [Purpose; 8] = [
         Purpose::OfClass,
         Purpose::Wear,
         Purpose::Merge,
@@ -57,6 +59,7 @@ impl Purpose {
         Purpose::PartialMerge,
         Purpose::FullMerge,
         Purpose::Fold,
+        Purpose::Rebuild,
     ];
 }
 

@@ -26,6 +26,8 @@ pub enum Kind {
     /// A mapping unit that the host writes, which is also the write slot that holds its data; see
     /// [`Transaction::request`].
     Write,
+    /// A page read to rebuild an uncorrectable page of the same stripe; see [`Transaction::rebuilt`].
+    RebuildRead,
     /// A page read of garbage collection; see [`Transaction::job`].
     GcRead,
     /// A program of garbage collection. Its mapping units are in a job; see [`Transaction::job`].
@@ -160,6 +162,8 @@ impl Transaction {
         request, of_request: RequestId = RequestId, |id: RequestId| id.0, [HostRead, SlotRead, Write, Translate];
         /// Returns the write that the read completes.
         write, of_write: TransactionId = TransactionId, |id: TransactionId| id.0, [RmwRead];
+        /// Returns the read of the page that is rebuilt.
+        rebuilt, of_rebuilt: TransactionId = TransactionId, |id: TransactionId| id.0, [RebuildRead];
         /// Returns the plane whose job of garbage collection reads the page, or has read the units.
         job, of_job: PlaneId = PlaneId, |plane: PlaneId| plane.0, [GcRead, GcWrite, CopyBack];
         /// Returns the number of the translation page.
@@ -188,7 +192,7 @@ impl Transaction {
     pub fn retries(&self) -> u32 {
         match self.kind {
             Kind::HostRead | Kind::ReadAhead | Kind::RmwRead => self.version,
-            Kind::GcRead | Kind::MergeRead | Kind::MapRead => self.version,
+            Kind::RebuildRead | Kind::GcRead | Kind::MergeRead | Kind::MapRead => self.version,
             Kind::SlotRead | Kind::Translate | Kind::MapHold => 0,
             Kind::Write | Kind::GcWrite | Kind::CopyBack | Kind::MergeWrite | Kind::MapWrite | Kind::Summary => 0,
             Kind::Erase => 0,

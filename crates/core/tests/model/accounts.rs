@@ -92,7 +92,11 @@ fn check_erases(device: &Device) -> Result<(), String> {
     let is_parity = |&(id, _): &(u32, _)| ftl.blocks.is_parity(BlockId(id));
     let of_parity: u64 = (0..).zip(ftl.blocks.all()).filter(is_parity).map(|(_, b)| u64::from(b.erases)).sum();
     let reclaimed = counters.victims + counters.map.victims + counters.migrations + counters.slc.folded + of_parity;
-    if erases != counters.blocks_erased || erases + counters.faults.erases_failed + paused != reclaimed {
+    // A failed superblock has blocks of parity whose erase fails, and victims that are not erased.
+    let is_retired = |&(id, block): &(u32, &Block)| block.failed && ftl.blocks.erased_with(BlockId(id)).count() > 1;
+    let slack = (0..).zip(ftl.blocks.all()).filter(is_retired).count() as u64;
+    let ended = erases + counters.faults.erases_failed + paused;
+    if erases != counters.blocks_erased || ended.abs_diff(reclaimed) > slack {
         let counted = counters.blocks_erased;
         return Err(format!("{erases} erases, {counted} counted, {reclaimed} victims and cold blocks"));
     }
@@ -318,6 +322,7 @@ fn is_behind(device: &Device, plane: PlaneId, functional: bool) -> bool {
 /// Returns the number of free blocks of a pool at or below which garbage collection must run.
 fn min_of_pool(config: &DeviceConfig, planes: u32) -> u32 {
     let (soft, hard) = config.thresholds_of_pool(planes);
-    let reserve = planes * (RESERVE + u32::from(config.faults.is_some()));
+    let of_failures = u32::from(config.faults.is_some()) * (1 + u32::from(config.superblock.is_some()));
+    let reserve = planes * (RESERVE + of_failures);
     if config.gc.trigger.is_default() { soft } else { hard.max(reserve) }
 }

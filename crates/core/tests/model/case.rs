@@ -232,6 +232,15 @@ impl Case {
         case
     }
 
+    /// Draws a device with superblocks that may fail, in half of the cases with errors of read data.
+    pub fn faulty_superblocks(seed: u64) -> Case {
+        let more: &[More] =
+            if seed.is_multiple_of(2) { &[faults, superblocks] } else { &[faults, superblocks, errors] };
+        let mut case = Case::draw(seed, seed.is_multiple_of(3), Scheme::Page, more);
+        case.overrides.retain(|text| !text.starts_with("gc.background="));
+        case
+    }
+
     /// Draws a device with pools of planes and the highest capacity that is accepted.
     pub fn full_pooled(seed: u64) -> Case {
         let scheme = if seed.is_multiple_of(4) { Scheme::Dftl } else { Scheme::Page };

@@ -178,6 +178,13 @@ fn superblocks_change_no_answer() {
 }
 
 #[test]
+fn superblocks_that_fail_change_no_answer() {
+    for seed in seeds(cases(5)) {
+        assert_passes(&Case::faulty_superblocks(seed));
+    }
+}
+
+#[test]
 fn reading_ahead_changes_no_answer() {
     for seed in seeds(cases(3)) {
         assert_passes(&Case::ahead(seed));

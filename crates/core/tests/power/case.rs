@@ -123,6 +123,73 @@ impl Case {
         (0..1000).map(drawn).find(accepted).expect("some are accepted")
     }
 
+    /// Draws devices until one is accepted that has errors of read data.
+    pub fn erring(seed: u64) -> Case {
+        let rng = &mut Rng::new(seed, "power/erring");
+        let drawn = |_| {
+            let mut case = Case::draw(seed, rng);
+            if !case.overrides.iter().any(|text| text.starts_with("faults.")) {
+                Case::fault_rates(rng, &mut case.overrides);
+            }
+            Case::errors(rng, &mut case.overrides);
+            case
+        };
+        let accepted = |case: &Case| from_toml(BASE, "test.toml", &case.overrides).is_ok();
+        (0..1000).map(drawn).find(accepted).expect("some are accepted")
+    }
+
+    /// Draws devices until one is accepted that has superblocks, most of them with parity, and in some cases failures
+    /// or errors of read data.
+    pub fn superblocks(seed: u64) -> Case {
+        let rng = &mut Rng::new(seed, "power/superblocks");
+        let drawn = |_| {
+            let mut case = Case::draw(seed, rng);
+            let refused = [
+                "allocation",
+                "durability.",
+                "faults.",
+                "gc.",
+                "geometry.planes",
+                "geometry.chips",
+                "mapping.",
+                "nand.endurance",
+                "nand.advanced.copy_back",
+                "nand.advanced.multi_plane",
+                "nand.cell",
+                "nand.slc_mode",
+            ];
+            case.overrides.retain(|text| !refused.iter().any(|option| text.starts_with(option)));
+            let scope = ["channel", "device"][rng.below(2) as usize];
+            case.overrides.push(format!("allocation={{ dynamic = {{ scope = \"{scope}\" }} }}"));
+            case.overrides.push(format!("geometry.chips={}", [2, 4][rng.below(2) as usize]));
+            case.overrides.push(format!("geometry.blocks={}", 12 + rng.below(10)));
+            case.overrides.push("gc.scope=pool".to_owned());
+            case.overrides.push(
+                ["superblock.parity=2", "superblock.parity=4", "superblock={}"][rng.below(3) as usize].to_owned(),
+            );
+            if !one_in(rng, 3) {
+                Case::fault_rates(rng, &mut case.overrides);
+                if one_in(rng, 2) {
+                    Case::errors(rng, &mut case.overrides);
+                }
+            }
+            // Superblocks have no journal.
+            case.trims = u64::MAX;
+            case
+        };
+        let accepted = |case: &Case| from_toml(BASE, "test.toml", &case.overrides).is_ok();
+        (0..1000).map(drawn).find(accepted).expect("some are accepted")
+    }
+
+    /// Draws error rates with which some reads are repeated, or are uncorrectable.
+    fn errors(rng: &mut Rng, overrides: &mut Vec<String>) {
+        let base = ["0.002", "0.008", "0.01", "0.012"][rng.below(4) as usize];
+        overrides.push(format!("errors.rate={{ base = {base}, disturb = 1e-5 }}"));
+        overrides.push(format!("errors.retry.steps={}", [1, 4, 8][rng.below(3) as usize]));
+        let decode = [0, 3, 40][rng.below(3) as usize];
+        overrides.push(format!("errors.ecc={{ codeword = \"512B\", corrects = 36, decode = \"{decode}us\" }}"));
+    }
+
     /// Draws devices until one is accepted whose mapping scheme merges blocks.
     pub fn merging(seed: u64) -> Case {
         Case::merging_with(&mut Rng::new(seed, "power/merging"), seed, |_, _| {})

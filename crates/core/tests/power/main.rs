@@ -148,6 +148,18 @@ fn worn_out_blocks_outlive_power_cuts() {
     cut_for(wanted() / 5, Case::worn, None);
 }
 
+/// Reads that are repeated or uncorrectable are in flight when the power is cut.
+#[test]
+fn devices_with_read_errors_outlive_power_cuts() {
+    cut_for(wanted() / 4, Case::erring, None);
+}
+
+/// A recovery finds superblocks that are open, half erased, or have failed, and stripes without parity.
+#[test]
+fn superblocks_outlive_power_cuts() {
+    cut_for(wanted() / 4, Case::superblocks, None);
+}
+
 /// Recovery chooses the active blocks again.
 #[test]
 fn few_active_blocks_outlive_power_cuts() {

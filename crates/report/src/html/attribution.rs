@@ -116,6 +116,7 @@ fn meaning(part: Part, merges: bool) -> String {
         Part::Bus => "the request's own transfers",
         Part::Cell => "the work of the flash cells for the request",
         Part::Ecc => "error correction: decoding, and reads that were repeated",
+        Part::Rebuild => "the rebuild of an uncorrectable page from its stripe",
     };
     text.to_owned()
 }

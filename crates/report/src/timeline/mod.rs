@@ -68,6 +68,8 @@ fn cause(kind: Kind, class: Class, purpose: Purpose) -> &'static str {
         (Purpose::Fold, Kind::Read) => "fold read",
         (Purpose::Fold, Kind::Program) => "fold write",
         (Purpose::Fold, Kind::Erase) => "fold erase",
+        (Purpose::Rebuild, Kind::Read) => "rebuild read",
+        (Purpose::Rebuild, Kind::Program) => "rebuild write",
         // Erases do not depend on the class, merges do not copy back, and a switch merge copies nothing.
         _ => cause_by_class(kind, class),
     }

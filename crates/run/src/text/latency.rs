@@ -98,6 +98,7 @@ mod tests {
             fill_us: of("fill"),
             cell_us: of("cell"),
             ecc_us: of("ecc"),
+            rebuild_us: of("rebuild"),
         }
     }
 

@@ -392,6 +392,9 @@ fn faults(page: &mut Page, summary: &Summary) {
         let [factory, grown, worst] = [bad.factory, bad.grown, bad.worst_plane].map(grouped);
         page.line("bad blocks", format!("{factory} from the factory, {grown} since; at most {worst} in a plane"));
     }
+    if faults.rebuilt > 0 {
+        page.line("rebuilt", format!("{} uncorrectable pages, from their stripes", grouped(faults.rebuilt)));
+    }
     if faults.units_lost > 0 {
         page.line("units lost", grouped(faults.units_lost));
     }
@@ -410,6 +413,7 @@ fn amplification(page: &mut Page, summary: &Summary) {
         ("folding", causes.fold),
         ("summary", causes.summary),
         ("parity", causes.parity),
+        ("rebuilds", causes.rebuild),
         ("padding", causes.padding),
         ("wasted for copy-back", causes.waste_copyback),
         ("wasted for alignment", causes.waste_alignment),
@@ -425,6 +429,7 @@ fn amplification(page: &mut Page, summary: &Summary) {
         ("GC", causes.gc),
         ("wear leveling", causes.wear),
         ("folding", causes.fold),
+        ("rebuilds", causes.rebuild),
         ("read-modify-write", causes.rmw),
         ("map", causes.map),
         ("merges", causes.merge),

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::job::Job;
 use crate::ftl::Ftl;
-use crate::ftl::space::{Claim, InHand, Role};
+use crate::ftl::space::{Claim, InHand, Role, Space};
 use crate::metrics::counters::CopyCause;
 use crate::sim::id::{BlockId, PlaneId};
 use crate::sim::table::Table;
@@ -17,6 +17,9 @@ impl Ftl {
     /// Assigns a victim to a job of the pool of `plane`, if the pool, or a plane of it, is at its threshold, or below
     /// `gc.background.until` in idle time. Returns the planes of the jobs that have something to do.
     pub fn assign_victim(&mut self, plane: PlaneId, jobs: &Table<PlaneId, Job>) -> Option<Range<u32>> {
+        if self.blocks.has_superblocks() && self.assign_superblock(plane, jobs, Space::take_failed_superblock) {
+            return Some(self.planes_together(plane));
+        }
         let pools = self.pools.as_deref()?;
         let (by_pool, planes) = (pools.by_pool, pools.of(plane));
         let coming = |ftl: &Ftl, plane| {
@@ -57,7 +60,7 @@ impl Ftl {
             return None;
         }
         if self.blocks.has_superblocks() {
-            return self.assign_superblock(first, jobs).then(|| self.planes_together(first));
+            return self.assign_superblock(first, jobs, Space::take_superblock).then(|| self.planes_together(first));
         }
         let target = if self.moves_anywhere() {
             Some(self.plane_for_copies(first, |plane| {

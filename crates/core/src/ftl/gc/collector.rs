@@ -553,7 +553,8 @@ impl Collector {
         let known = ftl.blocks.block(block);
         let plane = ftl.blocks.plane_of(block);
         if is_last {
-            let is_victim = known.role == Role::Data && !known.failed && !ftl.blocks.is_kept(block);
+            let is_kept = ftl.blocks.is_kept(block) || ftl.blocks.has_superblocks();
+            let is_victim = known.role == Role::Data && !known.failed && !is_kept;
             self.jobs[plane].held -= u32::from(is_victim);
             return Released::Erase;
         }
@@ -593,6 +594,12 @@ impl Collector {
     pub fn end_read(&self, ftl: &mut Ftl, read: &Transaction) {
         let copies = &self.jobs[read.job()].moving.copies;
         ftl.end_copy_read(read, |_, ppn| copies.iter().any(|copy| copy.from == ppn));
+    }
+
+    /// Retires a superblock that has failed, and whose units have been moved.
+    pub fn retire_superblock(&mut self, ftl: &mut Ftl, block: BlockId) {
+        ftl.blocks.erased_with(block).for_each(|member| self.jobs[ftl.blocks.plane_of(member)].awaiting_erase -= 1);
+        ftl.retire_superblock(block);
     }
 
     /// Retires a failed block, which holds no valid units any more.

@@ -67,6 +67,9 @@ pub struct Job {
     pub rests: bool,
     /// True if the job has a turn in a burst (`gc.pace.burst`): it may gather units for a program.
     pub has_turn: bool,
+    /// True if the units that have been read are those of pages that were rebuilt. They are programmed before a block
+    /// is chosen, because it may hold them.
+    has_rebuilt: bool,
     /// True if choices take time. Each is requested once, and made when it is granted.
     asks: bool,
     /// True if a choice has been granted.
@@ -110,6 +113,9 @@ impl Job {
         if self.moving.copies.len() >= group {
             return Step::Write;
         }
+        if ftl.faults.is_some() && self.moving.block().is_none() && self.moves_rebuilt(ftl, plane) {
+            return if self.has_room_for_copies(ftl, plane) { Step::Write } else { Step::Rest };
+        }
         loop {
             if self.moving.block().is_none() && !self.choose(ftl, plane) {
                 if std::mem::take(&mut self.requesting) {
@@ -137,7 +143,8 @@ impl Job {
             if ftl.blocks.can_erase(victim) {
                 return Step::Erase(victim);
             }
-            self.held += u32::from(ftl.faults.is_some() && !failed && role != Role::Cache);
+            self.held +=
+                u32::from(ftl.faults.is_some() && !failed && role != Role::Cache && !ftl.blocks.has_superblocks());
         }
     }
 
@@ -230,6 +237,16 @@ impl Job {
         true
     }
 
+    /// Returns `true` if the job moves units of pages that were rebuilt, and takes those that wait.
+    #[cold]
+    fn moves_rebuilt(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
+        if self.moving.copies.is_empty() {
+            ftl.take_rebuilt(plane, &mut self.moving.copies);
+            self.has_rebuilt = !self.moving.copies.is_empty();
+        }
+        self.has_rebuilt
+    }
+
     /// Returns `true` if units that were read find room now.
     fn has_room_for_copies(&self, ftl: &Ftl, plane: PlaneId) -> bool {
         let blocks = &ftl.blocks;
@@ -281,7 +298,8 @@ impl Job {
         }
         let Some(victim) = ftl.pools.as_mut().and_then(|pools| pools.take_assigned(plane)) else { return false };
         let from = ftl.blocks.plane_of(victim);
-        if ftl.blocks.block(victim).role == Role::Data {
+        let &Block { role, moved_for, .. } = ftl.blocks.block(victim);
+        if role == Role::Data && moved_for != CopyCause::FailedBlock {
             ftl.note_victim(from, victim, if from == plane { self.awaiting_erase } else { 0 });
         }
         self.is_background = ftl.blocks.block(victim).moved_for == CopyCause::Background;

@@ -6,21 +6,26 @@
 
 use super::job::Job;
 use crate::ftl::Ftl;
-use crate::ftl::space::Role;
+use crate::ftl::space::{Role, Space};
 use crate::metrics::counters::ProgramCause;
-use crate::sim::id::{PlaneId, Ppn};
+use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::sim::table::Table;
 
 impl Ftl {
     /// Assigns the blocks of a victim to the jobs of the pool of a plane, unless a superblock of the pool is being
-    /// moved. Returns `true` if it did.
-    pub(super) fn assign_superblock(&mut self, plane: PlaneId, jobs: &Table<PlaneId, Job>) -> bool {
+    /// moved. `choose` takes the victim. Returns `true` if it did.
+    pub(super) fn assign_superblock(
+        &mut self,
+        plane: PlaneId,
+        jobs: &Table<PlaneId, Job>,
+        choose: fn(&mut Space, PlaneId) -> Option<BlockId>,
+    ) -> bool {
         let Some(pools) = &self.pools else { return false };
         let is_moving = |job: PlaneId| !jobs[job].moving.is_idle() || pools.assigned(job).is_some();
         if pools.of(plane).map(PlaneId).any(is_moving) {
             return false;
         }
-        let Some(victim) = self.blocks.take_superblock(plane) else { return false };
+        let Some(victim) = choose(&mut self.blocks, plane) else { return false };
         for block in self.blocks.erased_with(victim) {
             let job = self.blocks.plane_of(block).index();
             self.pools.iter_mut().for_each(|pools| pools.assigned[job].push_back(block));
@@ -58,6 +63,7 @@ impl Ftl {
     pub(in crate::ftl) fn program_parity_now(&mut self, plane: PlaneId) {
         while let Some(ppn) = self.blocks.take_parity() {
             self.note_parity(ppn);
+            self.blocks.note_parity(ppn);
         }
         self.refresh_ready(plane);
         self.blocks.forget_change();

@@ -180,6 +180,7 @@ impl Space {
         match self.block(victim).moved_for {
             CopyCause::Wear => ProgramCause::Wear,
             CopyCause::Fold => ProgramCause::Fold,
+            CopyCause::Rebuild => ProgramCause::Rebuild,
             _ => ProgramCause::Gc,
         }
     }

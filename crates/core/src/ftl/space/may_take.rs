@@ -111,6 +111,9 @@ impl Space {
     /// Returns `true` if garbage collection of a region is sure to continue: its outstanding units find room, and so do
     /// the units of a victim afterwards.
     pub fn is_sure(&self, region: RegionId, hand: InHand) -> bool {
+        if let Some(superblocks) = &self.superblocks {
+            return self.are_sure(superblocks, self.regions[region.0 as usize].plane);
+        }
         let size = self.layout(self.regions[region.0 as usize].role).size;
         let in_hand = hand.units.next_multiple_of(size.program_units) + hand.waste;
         let left = self.units_for(region, Claim::Move).checked_sub(in_hand);

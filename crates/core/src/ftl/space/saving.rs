@@ -57,8 +57,9 @@ impl Space {
     }
 
     pub(in crate::ftl) fn save(&self, out: &mut Writer) -> Result<(), StateError> {
-        for block in &self.blocks {
-            let state = STATES.iter().position(|state| *state == block.state).unwrap_or_default() as u8;
+        for (block, id) in self.blocks.iter().zip((0..).map(BlockId)) {
+            let known = if self.is_doomed(id) { BlockState::Failed } else { block.state };
+            let state = STATES.iter().position(|state| *state == known).unwrap_or_default() as u8;
             let is_kept = block.failed && block.state == BlockState::Logical;
             out.u8(state | if block.role == Role::Map { MAP } else { 0 } | if is_kept { FAILED } else { 0 })?;
             out.u32(block.erases)?;
@@ -99,6 +100,9 @@ impl Space {
             let Some(known) = known.filter(|&&known| !is_kept || known == BlockState::Logical) else {
                 return Err(input.damaged(format!("block state {state}")));
             };
+            // A superblock that has failed is closed.
+            let is_doomed = self.superblocks.is_some() && *known == BlockState::Failed;
+            let known = if is_doomed { &BlockState::Closed } else { known };
             let failed = is_kept || matches!(known, BlockState::Failed | BlockState::Bad);
             let role = match *known {
                 _ if state & MAP != 0 => Role::Map,
@@ -112,7 +116,11 @@ impl Space {
             let moved_for = if is_logical { CopyCause::Merge } else { CopyCause::default() };
             *block = Block { state: *known, role, failed, moved_for, ..Block::default() };
             block.erases = input.below(MAX_ERASES, "erase")?;
-            if (block.failed || block.state == BlockState::WornOut) && !fails {
+            if is_doomed {
+                self.failed_loaded(id);
+            }
+            let block = &self.blocks[id.index()];
+            if (is_doomed || block.failed || block.state == BlockState::WornOut) && !fails {
                 return Err(input.damaged("a failed block in a device without faults"));
             }
         }
@@ -147,7 +155,8 @@ impl Space {
         }
         let for_map = of_plane.iter().filter(|block| block.role == Role::Map && !block.failed).count() as u32;
         let is_bad = |block: &&Block| block.failed || block.state == BlockState::WornOut;
-        let bad = of_plane.iter().filter(is_bad).count() as u32;
+        let doomed = (first..first + per_plane).filter(|&block| self.is_doomed(BlockId(block))).count() as u32;
+        let bad = of_plane.iter().filter(is_bad).count() as u32 + doomed;
         let before = |role| self.region_of(PlaneId(plane), role).free;
         let (for_data, of_map) = (before(Role::Data), before(Role::Map));
         let (Some(whole), all) = (of_map.checked_sub(for_map), for_data + of_map) else {

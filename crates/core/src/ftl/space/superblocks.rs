@@ -15,7 +15,7 @@ use std::iter::StepBy;
 use std::ops::Range;
 
 use super::stripes::{FRONTIERS, MOVED, Superblocks};
-use super::{Block, BlockState, Claim, FrontierId, Region, Role, Space};
+use super::{Block, BlockState, Claim, FrontierId, RESERVE, Region, Role, Space};
 use crate::metrics::counters::CopyCause;
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 
@@ -64,7 +64,12 @@ impl Space {
     /// Returns `true` if a claim on the region of a plane finds room in superblocks.
     pub(super) fn finds_room_in(&self, superblocks: &Superblocks, region: &Region, claim: Claim) -> bool {
         match claim {
-            Claim::Write { .. } => self.takes(superblocks, region.plane, 0, region.reserve),
+            Claim::Write { .. } | Claim::Retry(_) => {
+                // A superblock that replaces a failed one leaves one for garbage collection.
+                let replaces = superblocks.replaces[superblocks.pool(region.plane)];
+                self.takes(superblocks, region.plane, 0, if replaces { RESERVE } else { region.reserve })
+            }
+            Claim::Freeing { .. } => false,
             // A superblock is moved only if another one is free.
             _ => self.plane_of_copies(region.plane).is_some(),
         }
@@ -106,9 +111,16 @@ impl Space {
         assert!(addresses.all(|address| Some(address) == first), "the blocks of a superblock become free together");
         let slot = superblocks.slot(plane, frontier);
         superblocks.open[slot] = open;
+        if frontier != MOVED {
+            let pool = superblocks.pool(plane);
+            superblocks.replaces[pool] = false;
+        }
         let rows = superblocks.filled.len() / superblocks.open.len();
         superblocks.filled[slot * rows..(slot + 1) * rows].fill(0);
         superblocks.changed = true;
+        if let Some(first) = first {
+            superblocks.set_protected(plane, first, 0);
+        }
         self.superblocks = Some(superblocks);
     }
 
@@ -126,9 +138,10 @@ impl Space {
             superblocks.open[slot] -= 1;
             superblocks.changed |= superblocks.open[slot] == 0;
         }
-        let (Some(stripe), Some(parity)) = (superblocks.stripe(plane, frontier), superblocks.parity) else { return };
+        let group = superblocks.group(plane, block % per_plane);
+        let (Some(stripe), Some((_, parity, _))) = (superblocks.stripe(plane, frontier), group) else { return };
         let index = block % per_plane;
-        let holder = (plane.0 / parity * parity + index % parity) * per_plane + index;
+        let holder = parity * per_plane + index;
         let mut done = offset;
         while done < offset + units {
             let row = done / per_program;
@@ -148,6 +161,53 @@ impl Space {
         (!superblocks.due.is_empty()).then(|| superblocks.due.remove(0))
     }
 
+    /// Notes that the parity at an address is in flash.
+    pub fn note_parity(&mut self, ppn: Ppn) {
+        let (block, offset) = (self.block_of(ppn), self.offset_in_block(ppn));
+        let (plane, index, row) =
+            (self.plane_of(block), self.index_in_plane(block), offset / self.size(Role::Data).program_units);
+        if let Some(superblocks) = &mut self.superblocks
+            && let Some((.., place)) = superblocks.group(plane, index)
+        {
+            superblocks.protected[place] = row + 1;
+        }
+    }
+
+    /// Returns the number of units of the programs of parity in a block.
+    pub(super) fn parity_units(&self, id: BlockId) -> u32 {
+        let group = self.superblocks.as_ref().and_then(|superblocks| {
+            let (.., place) = superblocks.group(self.plane_of(id), self.index_in_plane(id))?;
+            Some(superblocks.protected[place])
+        });
+        group.unwrap_or(0) * self.size(Role::Data).program_units
+    }
+
+    /// Returns the addresses of the other pages of a stripe that are in flash. The controller holds parity that is not
+    /// in flash, over the pages that have been bound. Returns `None` if the stripe has no parity.
+    pub fn others_of_stripe(&self, page: Ppn) -> Option<Vec<Ppn>> {
+        let superblocks = self.superblocks.as_ref()?;
+        let (block, offset) = (self.block_of(page), self.offset_in_block(page));
+        let (own, index, row) =
+            (self.plane_of(block), self.index_in_plane(block), offset / self.size(Role::Data).program_units);
+        let (planes, parity, place) = superblocks.group(own, index)?;
+        if superblocks.unprotected.contains(&(place as u32, row)) {
+            return None;
+        }
+        let is_in_flash = |plane: u32| {
+            let member = BlockId(plane * self.blocks_per_plane.divisor() + index);
+            match plane == parity {
+                true => row < superblocks.protected[place],
+                false => self.frontier_in(member).is_none_or(|at| offset < self.data_units() - self.room(at)),
+            }
+        };
+        let others = planes.filter(|&plane| plane != own.0 && is_in_flash(plane));
+        Some(others.map(|plane| Ppn(page.0 - self.first_unit(block).0 + self.first_unit_of(plane, index))).collect())
+    }
+
+    fn first_unit_of(&self, plane: u32, index: u32) -> u32 {
+        (plane * self.blocks_per_plane.divisor() + index) * self.units_per_block.divisor()
+    }
+
     /// Returns the planes of the pool of a plane, if some of them have come to take host writes, or take none any
     /// longer.
     pub fn changed_with(&self, plane: PlaneId) -> Option<Range<u32>> {
@@ -162,16 +222,33 @@ impl Space {
 
     // Collection and erase.
 
+    /// Returns `true` if all blocks of a superblock are closed.
+    fn is_closed(&self, id: BlockId) -> bool {
+        self.erased_with(id).all(|member| self.block(member).state == BlockState::Closed)
+    }
+
+    /// Chooses a superblock of a pool that has failed. Another free one must be left, because this one will not be free.
+    pub fn take_failed_superblock(&mut self, plane: PlaneId) -> Option<BlockId> {
+        let superblocks = self.superblocks.as_ref().filter(|superblocks| !superblocks.doomed.is_empty())?;
+        let has_room = self.free_blocks(plane, Role::Data) > RESERVE;
+        let first = superblocks.first_plane(plane);
+        let is_of = |id: &&BlockId| superblocks.first_plane(self.plane_of(**id)) == first && self.is_closed(**id);
+        let is_empty = |id: BlockId| self.sum_of(id, |block| u32::from(block.valid)) == 0;
+        let victim = *superblocks.doomed.iter().filter(is_of).find(|&&id| has_room || is_empty(id))?;
+        self.take_members(victim, CopyCause::FailedBlock);
+        Some(victim)
+    }
+
     /// Chooses the superblock of a pool with the fewest valid units, if another one is free and moving it frees a
     /// program. The one with the lowest address is chosen among equals.
     pub fn take_superblock(&mut self, plane: PlaneId) -> Option<BlockId> {
         if self.free_blocks(plane, Role::Data) == 0 {
             return None;
         }
-        let first = self.superblocks.as_ref()?.first_plane(plane) * self.blocks_per_plane.divisor();
+        let superblocks = self.superblocks.as_ref()?;
+        let first = superblocks.first_plane(plane) * self.blocks_per_plane.divisor();
         let blocks = (first..first + self.blocks_per_plane.divisor()).map(BlockId);
-        let closed =
-            blocks.filter(|&id| self.erased_with(id).all(|member| self.block(member).state == BlockState::Closed));
+        let closed = blocks.filter(|id| self.is_closed(*id) && !superblocks.doomed.contains(id));
         let victim = closed.min_by_key(|&id| self.sum_of(id, |block| u32::from(block.valid)))?;
         let gains = self
             .erased_with(victim)
@@ -179,12 +256,16 @@ impl Space {
         if !gains {
             return None;
         }
+        self.take_members(victim, CopyCause::Gc);
+        Some(victim)
+    }
+
+    fn take_members(&mut self, victim: BlockId, cause: CopyCause) {
         for member in self.erased_with(victim) {
             self.remove_candidate(member);
             let block = &mut self.blocks[member.index()];
-            (block.state, block.moved_for) = (BlockState::Victim, CopyCause::Gc);
+            (block.state, block.moved_for) = (BlockState::Victim, cause);
         }
-        Some(victim)
     }
 
     fn sum_of(&self, id: BlockId, of: impl Fn(&Block) -> u32) -> u32 {
@@ -197,10 +278,15 @@ impl Space {
         self.erased_with(id).all(|member| is_erasable(self.block(member)) || self.ignore_dependents)
     }
 
-    /// Returns the blocks of a superblock to the free ones, after the erase of the last of them.
-    pub(super) fn member_erased(&mut self, id: BlockId) {
+    /// Returns the blocks of a superblock to the free ones, after the erase of the last of them. If an erase has failed,
+    /// they are retired.
+    pub(in crate::ftl) fn member_erased(&mut self, id: BlockId) {
+        self.awaiting_erase.remove(&id.0);
         if self.erased_with(id).any(|member| self.awaiting_erase.contains_key(&member.0)) {
             return;
+        }
+        if self.is_doomed(id) {
+            return self.retire_members(id);
         }
         for member in self.erased_with(id) {
             let plane = self.plane_of(member);
@@ -215,7 +301,136 @@ impl Space {
         }
     }
 
+    // Failures.
+
+    /// Returns `true` if the superblock of a block has failed and is not retired.
+    pub fn is_doomed(&self, id: BlockId) -> bool {
+        self.superblocks.as_ref().is_some_and(|superblocks| {
+            !superblocks.doomed.is_empty() && superblocks.doomed.contains(&self.first_member(superblocks, id))
+        })
+    }
+
+    fn first_member(&self, superblocks: &Superblocks, id: BlockId) -> BlockId {
+        let per_plane = self.blocks_per_plane.divisor();
+        BlockId(superblocks.first_plane(self.plane_of(id)) * per_plane + self.index_in_plane(id))
+    }
+
+    /// Has the superblock of a block take no more programs, because a program or an erase has failed. Its stripes that
+    /// are not whole lose their parity. Returns the units of the blocks that will never be programmed, or `None` if the
+    /// superblock has failed before.
+    pub(in crate::ftl) fn doom(&mut self, id: BlockId) -> Option<Vec<Range<u32>>> {
+        let mut superblocks = self.superblocks.take()?;
+        let first = self.first_member(&superblocks, id);
+        let left = (!superblocks.doomed.contains(&first)).then(|| {
+            superblocks.doomed.push(first);
+            self.end_members(&mut superblocks, id)
+        });
+        self.superblocks = Some(superblocks);
+        left
+    }
+
+    fn end_members(&mut self, superblocks: &mut Superblocks, id: BlockId) -> Vec<Range<u32>> {
+        let mut left = Vec::new();
+        let mut opened = None;
+        for member in self.members_in(superblocks, id).map(BlockId) {
+            let plane = self.plane_of(member);
+            self.planes[plane.index()].bad += 1;
+            let Some(at) = self.frontier_in(member) else { continue };
+            let (slot, frontier) = (superblocks.slot(plane, at.0 % FRONTIERS), &mut self.frontiers[at.0 as usize]);
+            left.push(frontier.next..frontier.next + std::mem::take(&mut frontier.left));
+            superblocks.open[slot] -= 1;
+            opened = Some((plane, at.0 % FRONTIERS));
+        }
+        if let Some((plane, frontier)) = opened {
+            let pool = superblocks.pool(plane);
+            superblocks.replaces[pool] |= frontier != MOVED;
+            superblocks.changed = true;
+            superblocks.give_up_stripes(plane, frontier, self.index_in_plane(id));
+        }
+        left
+    }
+
+    /// Notes that the stripe of an address has no parity, because a program has failed.
+    pub(in crate::ftl) fn note_unprotected(&mut self, ppn: Ppn) {
+        let (block, offset) = (self.block_of(ppn), self.offset_in_block(ppn));
+        let (plane, index, row) =
+            (self.plane_of(block), self.index_in_plane(block), offset / self.size(Role::Data).program_units);
+        if let Some(superblocks) = &mut self.superblocks
+            && let Some((.., place)) = superblocks.group(plane, index)
+        {
+            superblocks.unprotected.insert((place as u32, row));
+        }
+    }
+
+    /// Retires all blocks of a superblock that has failed.
+    pub(in crate::ftl) fn retire_members(&mut self, id: BlockId) {
+        for member in self.erased_with(id) {
+            self.blocks[member.index()].failed = true;
+            self.set_bad(member);
+        }
+        let first = self.superblocks.as_ref().map(|superblocks| self.first_member(superblocks, id));
+        if let (Some(first), Some(superblocks)) = (first, &mut self.superblocks) {
+            superblocks.doomed.retain(|&other| other != first);
+        }
+    }
+
+    /// Returns `true` if garbage collection of the pool of a plane is sure to continue after a failure: a superblock is
+    /// free for it, and another one for host writes if theirs has failed.
+    pub(super) fn are_sure(&self, superblocks: &Superblocks, plane: PlaneId) -> bool {
+        let replaces = superblocks.replaces[superblocks.pool(plane)];
+        self.free_blocks(plane, Role::Data) >= RESERVE + u32::from(replaces)
+    }
+
+    /// Restores a superblock that a recovery has found. Its blocks are closed. `ends` are the offsets after their last
+    /// programmed units, and `torn` the units that cannot be read. A stripe without all of its programs has no parity.
+    pub fn superblock_found(&mut self, id: BlockId, ends: &[u32], torn: &[Ppn], failed: bool) {
+        let per_program = self.size(Role::Data).program_units;
+        let Some(mut superblocks) = self.superblocks.take() else { return };
+        let index = self.index_in_plane(id);
+        superblocks.set_protected(self.plane_of(id), index, superblocks.rows);
+        for member in self.members_in(&superblocks, id).map(BlockId) {
+            if self.is_parity_of(&superblocks, member) {
+                self.blocks[member.index()].role = Role::Parity;
+            }
+            if failed {
+                self.blocks[member.index()].failed = false;
+            }
+            let first = self.first_unit(member).0;
+            let is_torn = |row: u32| {
+                let units = first + row * per_program..first + (row + 1) * per_program;
+                torn.iter().any(|ppn| units.contains(&ppn.0))
+            };
+            let Some((.., place)) = superblocks.group(self.plane_of(member), index) else { continue };
+            for row in 0..superblocks.rows {
+                if ends[member.index()] < (row + 1) * per_program || is_torn(row) {
+                    superblocks.unprotected.insert((place as u32, row));
+                }
+            }
+        }
+        if failed {
+            let first = self.first_member(&superblocks, id);
+            superblocks.doomed.push(first);
+        }
+        self.superblocks = Some(superblocks);
+    }
+
+    fn is_parity_of(&self, superblocks: &Superblocks, id: BlockId) -> bool {
+        superblocks.is_parity(self.plane_of(id), self.index_in_plane(id))
+    }
+
     // Saved states.
+
+    /// Notes that a superblock of a saved state has failed. It loses its parity.
+    pub(super) fn failed_loaded(&mut self, id: BlockId) {
+        let index = self.index_in_plane(id);
+        let Some(superblocks) = &mut self.superblocks else { return };
+        if id.0 / self.blocks_per_plane.divisor() % superblocks.planes == 0 {
+            superblocks.doomed.push(id);
+        }
+        if let Some((.., place)) = superblocks.group(PlaneId(id.0 / self.blocks_per_plane.divisor()), index) {
+            (0..superblocks.rows).for_each(|row| _ = superblocks.unprotected.insert((place as u32, row)));
+        }
+    }
 
     /// Computes the state of the open superblocks from the frontiers, which have been loaded. The parity of whole
     /// stripes has been programmed. Returns the first plane of a pool whose planes do not have the same blocks free and
@@ -224,6 +439,7 @@ impl Space {
         let Some(mut superblocks) = self.superblocks.take() else { return Ok(()) };
         superblocks.open.fill(0);
         superblocks.filled.fill(0);
+        superblocks.protected.fill(superblocks.rows);
         for first in (0..self.planes.len() as u32).step_by(superblocks.planes as usize).map(PlaneId) {
             let free = |plane| self.free.of(plane).map(|block| self.index_in_plane(block));
             let mut planes = superblocks.planes_of(first).map(PlaneId);
@@ -244,6 +460,7 @@ impl Space {
         let Some(opened) = opened.map(|ppn| self.block_of(ppn)) else { return true };
         let per_program = self.size(Role::Data).program_units;
         let slot = superblocks.slot(first, frontier);
+        superblocks.set_protected(first, self.index_in_plane(opened), 0);
         for member in self.members_in(superblocks, opened).map(BlockId) {
             let plane = self.plane_of(member);
             let left = self.room(at(plane));
@@ -258,6 +475,7 @@ impl Space {
                 superblocks.filled[stripe..stripe + rows].iter_mut().for_each(|filled| *filled += per_program);
             }
         }
+        superblocks.count_protected(first, frontier, self.index_in_plane(opened));
         true
     }
 }

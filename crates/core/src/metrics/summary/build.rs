@@ -73,7 +73,7 @@ impl Summary {
             updates: Updates::new(counters),
             buffer: BufferUse::of(measurement),
             firmware: FirmwareUse::new(measurement),
-            faults: measurement.faults.as_ref().map(|state| FaultsMet::new(state, &counters.faults)),
+            faults: measurement.faults.as_ref().map(|state| FaultsMet::new(state, &counters.faults, counters.rebuilt)),
             errors: config.errors.as_ref().map(|_| ErrorsMet::new(&counters.errors)),
             live: None,
             array: None,

@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::metrics::counters::{ErrorCounts, FaultCounts};
+use crate::metrics::counters::{ErrorCounts, FaultCounts, is_zero};
 use crate::sim::time::Time;
 
 section! {
     /// Faults that occurred.
-    pub struct FaultsMet, of state: &FaultState, counts: &FaultCounts {
+    pub struct FaultsMet, of state: &FaultState, counts: &FaultCounts, rebuilt: u64 {
         /// Programs that failed. Their data was programmed again elsewhere.
         programs_failed: u64 = counts.programs_failed;
         /// Erases that failed, including those of blocks that had reached `config.nand.endurance` erases.
@@ -17,6 +17,10 @@ section! {
         units_failed: u64 = counts.units_failed;
         /// Reads of flash pages with more wrong bits than can be corrected.
         uncorrectable: UncorrectableReads = UncorrectableReads::new(&counts.uncorrectable);
+        /// Uncorrectable reads of flash pages whose data were rebuilt from their stripe (`config.superblock.parity`).
+        /// `uncorrectable` does not include them.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        rebuilt: u64 = rebuilt;
         /// Mapping units of the host that were valid when they were found unreadable.
         units_lost: u64 = counts.units_lost;
         /// Bad blocks at the end of the run.

@@ -106,6 +106,9 @@ section! {
         /// Units that folding moved out of the SLC cache (`config.slc_cache`).
         #[serde(default, skip_serializing_if = "is_zero")]
         fold: u64 = moved[CopyCause::Fold as usize];
+        /// Units of uncorrectable pages that were rebuilt from their stripe (`config.superblock.parity`).
+        #[serde(default, skip_serializing_if = "is_zero")]
+        rebuild: u64 = moved[CopyCause::Rebuild as usize];
     }
 }
 

@@ -41,7 +41,7 @@ impl From<work::Kind> for Kind {
         use work::Kind as Of;
         match kind {
             Of::HostRead | Of::SlotRead | Of::RmwRead | Of::GcRead | Of::Translate => Kind::Read,
-            Of::MapRead | Of::MergeRead | Of::ReadAhead => Kind::Read,
+            Of::MapRead | Of::MergeRead | Of::ReadAhead | Of::RebuildRead => Kind::Read,
             Of::Write | Of::GcWrite | Of::Summary | Of::MapWrite | Of::MapHold | Of::MergeWrite => Kind::Program,
             Of::CopyBack => Kind::CopyBack,
             Of::Erase => Kind::Erase,
