@@ -64,6 +64,7 @@ _PARTS = {
     "bus_us": "bus",
     "cell_us": "cell",
     "ecc_us": "error correction",
+    "rebuild_us": "rebuild",
 }
 
 #: Groups of requests with latency breakdowns, and their titles.

@@ -231,7 +231,7 @@ def test_figures_know_all_parts_of_a_latency(result):
     parts = set(result.summary.requests.read.attribution.mean.to_dict()) - {"requests", "latency_us"}
     assert parts <= set(plotting._PARTS)
     # A part of the latency that only some runs have.
-    assert set(plotting._PARTS) - parts <= {"throttle_us", "ecc_us"}
+    assert set(plotting._PARTS) - parts <= {"throttle_us", "ecc_us", "rebuild_us"}
 
 
 def test_utilization_has_a_bar_per_channel_and_die(result):

@@ -303,7 +303,7 @@ fn every_request_can_be_written_to_a_file() {
     let (header, lines) = csv.split_once('\n').unwrap();
     let columns = "number,stream,operation,status,lba,sectors,arrival_ns,start_ns,finish_ns,waiting_us,service_us,\
                    latency_us,channels,host_queue_us,link_us,firmware_us,throttle_us,buffer_us,order_us,map_fetch_us,fill_us,\
-                   die_us,channel_us,gc_us,rmw_us,bus_us,cell_us,ecc_us";
+                   die_us,channel_us,gc_us,rmw_us,bus_us,cell_us,ecc_us,rebuild_us";
     assert_eq!(header, columns);
     let behind = columns.split(',').skip_while(|&column| column != "latency_us").count() - 1;
     let rows: Vec<Vec<&str>> =

@@ -11,7 +11,7 @@ use super::units::BlockCount;
 /// Faults of blocks, programs, erases and reads. Without this table, nothing fails.
 ///
 /// A device with this table keeps one more free block in each plane than one without it, or in each set of planes that
-/// share log blocks. Garbage collection can then continue if the block that it writes to fails. `gc.soft_threshold` is
+/// share log blocks, and two more superblocks. Garbage collection can then continue if the block that it writes to fails. `gc.soft_threshold` is
 /// therefore at least two blocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

@@ -77,8 +77,8 @@ impl Device {
         let ppn = self.transactions[id].ppn;
         if !failed {
             self.ftl.note_rebuilt(ppn);
-            self.tasks.push(Task::Clean(self.ftl.blocks.plane_of(self.ftl.blocks.block_of(ppn))));
         }
         self.end_drawn(id, failed);
+        self.tasks.push(Task::Clean(self.ftl.blocks.plane_of(self.ftl.blocks.block_of(ppn))));
     }
 }

@@ -239,17 +239,17 @@ impl Space {
         Some(victim)
     }
 
-    /// Chooses the superblock of a pool with the fewest valid units, if another one is free and moving it frees a
+    /// Chooses the superblock of a pool with the fewest valid units, if its units find room and moving it frees a
     /// program. The one with the lowest address is chosen among equals.
     pub fn take_superblock(&mut self, plane: PlaneId) -> Option<BlockId> {
-        if self.free_blocks(plane, Role::Data) == 0 {
-            return None;
-        }
         let superblocks = self.superblocks.as_ref()?;
         let first = superblocks.first_plane(plane) * self.blocks_per_plane.divisor();
         let blocks = (first..first + self.blocks_per_plane.divisor()).map(BlockId);
         let closed = blocks.filter(|id| self.is_closed(*id) && !superblocks.doomed.contains(id));
         let victim = closed.min_by_key(|&id| self.sum_of(id, |block| u32::from(block.valid)))?;
+        if self.free_blocks(plane, Role::Data) == 0 && !self.fits_open(superblocks, victim) {
+            return None;
+        }
         let gains = self
             .erased_with(victim)
             .any(|member| self.block(member).role == Role::Data && self.reclaimable_of(member) > 0);
@@ -258,6 +258,15 @@ impl Space {
         }
         self.take_members(victim, CopyCause::Gc);
         Some(victim)
+    }
+
+    /// Returns `true` if the units of a superblock find room in the open superblock of moved units. Each job pads its
+    /// last program.
+    fn fits_open(&self, superblocks: &Superblocks, victim: BlockId) -> bool {
+        let planes = superblocks.planes_of(self.plane_of(victim)).map(PlaneId);
+        let room: u32 = planes.map(|plane| self.room(self.gc_frontier(plane))).sum();
+        let per_program = self.size(Role::Data).program_units;
+        self.sum_of(victim, |block| u32::from(block.valid).next_multiple_of(per_program)) <= room
     }
 
     fn take_members(&mut self, victim: BlockId, cause: CopyCause) {
@@ -375,10 +384,16 @@ impl Space {
     }
 
     /// Returns `true` if garbage collection of the pool of a plane is sure to continue after a failure: a superblock is
-    /// free for it, and another one for host writes if theirs has failed.
+    /// free for it, another one for host writes if theirs has failed, and another one if the one that is being moved
+    /// will not be free.
     pub(super) fn are_sure(&self, superblocks: &Superblocks, plane: PlaneId) -> bool {
         let replaces = superblocks.replaces[superblocks.pool(plane)];
-        self.free_blocks(plane, Role::Data) >= RESERVE + u32::from(replaces)
+        let first = superblocks.first_plane(plane);
+        let is_moved = |&id: &BlockId| {
+            superblocks.first_plane(self.plane_of(id)) == first && self.block(id).state == BlockState::Victim
+        };
+        let is_retiring = superblocks.doomed.iter().any(is_moved);
+        self.free_blocks(plane, Role::Data) >= RESERVE + u32::from(replaces) + u32::from(is_retiring)
     }
 
     /// Restores a superblock that a recovery has found. Its blocks are closed. `ends` are the offsets after their last
