@@ -301,6 +301,10 @@ impl Device {
         self.transactions[id].ppn = first;
         if self.ftl.blocks.has_superblocks() {
             self.queue_parity(plane);
+            if cause == ProgramCause::Rebuild {
+                // It may have opened a superblock without a victim.
+                self.jobs.collect_together(&mut self.ftl, &mut self.tasks, plane);
+            }
         }
         let renumbers = self.renumbers_copies();
         self.observe(move |observers, view| observers.copies_began(view, job, first, renumbers));
