@@ -245,7 +245,7 @@ class Parts(Node):
 
     __slots__ = ()
     _absent: ClassVar[Mapping[str, Any]] = {
-        "firmware_us": 0.0, "throttle_us": 0.0, "ecc_us": 0.0
+        "firmware_us": 0.0, "throttle_us": 0.0, "ecc_us": 0.0, "rebuild_us": 0.0
     }
 
     requests: int
@@ -300,6 +300,9 @@ class Parts(Node):
 
     ecc_us: float
     """Error correction: decoding, and bus and cells of read retries (`config.errors`). Absent if 0."""
+
+    rebuild_us: float
+    """Rebuild of an uncorrectable page from its stripe (`config.superblock.parity`). Absent if 0."""
 
 
 class Stream(Node):
@@ -571,7 +574,7 @@ class ProgramCauses(Node):
 
     __slots__ = ()
     _absent: ClassVar[Mapping[str, Any]] = {
-        "wear": 0, "journal": 0, "checkpoint": 0, "fold": 0, "parity": 0
+        "wear": 0, "journal": 0, "checkpoint": 0, "fold": 0, "parity": 0, "rebuild": 0
     }
 
     host: int
@@ -613,13 +616,16 @@ class ProgramCauses(Node):
     parity: int
     """Parity of superblocks (`config.superblock.parity`)."""
 
+    rebuild: int
+    """Data of uncorrectable pages that were rebuilt from their stripe (`config.superblock.parity`)."""
+
 
 class ReadCauses(Node):
     """Pages read, by cause."""
 
     __slots__ = ()
     _absent: ClassVar[Mapping[str, Any]] = {
-        "wear": 0, "fold": 0, "ahead": 0
+        "wear": 0, "fold": 0, "ahead": 0, "rebuild": 0
     }
 
     host: int
@@ -645,6 +651,9 @@ class ReadCauses(Node):
 
     ahead: int
     """Data that the host had not requested yet (`config.buffer.read_ahead`)."""
+
+    rebuild: int
+    """Other pages of the stripe of an uncorrectable page (`config.superblock.parity`)."""
 
 
 class MapCache(Node):
@@ -773,7 +782,7 @@ class MovedUnits(Node):
 
     __slots__ = ()
     _absent: ClassVar[Mapping[str, Any]] = {
-        "fold": 0
+        "fold": 0, "rebuild": 0
     }
 
     gc: int
@@ -790,6 +799,9 @@ class MovedUnits(Node):
 
     fold: int
     """Units that folding moved out of the SLC cache (`config.slc_cache`)."""
+
+    rebuild: int
+    """Units of uncorrectable pages that were rebuilt from their stripe (`config.superblock.parity`)."""
 
 
 class PerPackage(Node):
@@ -1464,7 +1476,7 @@ class FaultsMet(Node):
         "uncorrectable": "UncorrectableReads", "blocks_bad": "BadBlocks"
     }
     _absent: ClassVar[Mapping[str, Any]] = {
-        "read_only_since_s": None
+        "rebuilt": 0, "read_only_since_s": None
     }
     _numbers: ClassVar[Collection[str]] = {
         "read_only_since_s"
@@ -1481,6 +1493,10 @@ class FaultsMet(Node):
 
     uncorrectable: UncorrectableReads
     """Reads of flash pages with more wrong bits than can be corrected."""
+
+    rebuilt: int
+    """Uncorrectable reads of flash pages whose data were rebuilt from their stripe (`config.superblock.parity`).
+    `uncorrectable` does not include them."""
 
     units_lost: int
     """Mapping units of the host that were valid when they were found unreadable."""

@@ -1,5 +1,5 @@
-//! Rebuilds of uncorrectable pages from their stripe (`superblock.parity` with `faults`): times computed by hand, to the
-//! picosecond, and data that survive any single failure.
+//! Rebuilds of uncorrectable pages from their stripe (`superblock.parity` with `faults`): times computed by hand, to
+//! the picosecond, and data that survive any single failure.
 
 use crate::common::{Load, build, device_config, drain, fill, submit, units};
 use floatgate_core::flash::BlockState;
@@ -74,8 +74,8 @@ fn fail(device: &mut Device, unit: u32) {
     device.fail_next(fault).unwrap();
 }
 
-/// With a channel for each die, the three other pages arrive at the same time. On one channel, their cells work at the
-/// same time, and they arrive one after another.
+/// The three other pages arrive at the same time if each die has a channel. On one channel, their cells work at the same
+/// time, and they arrive one after another.
 #[test]
 fn a_rebuild_reads_the_other_pages_of_the_stripe() {
     for (channels, arrival) in [(4, CELL + DATA), (1, CELL + 3 * DATA), (2, CELL + 2 * DATA)] {
@@ -102,7 +102,7 @@ fn a_rebuild_reads_the_other_pages_of_the_stripe() {
     }
 }
 
-/// With errors, all data that are read are decoded, those of the other pages at the end of the last transfer.
+/// All data that are read are decoded with errors, the last page of the stripe after its transfer.
 #[test]
 fn a_rebuild_decodes_the_other_pages() {
     let errors =

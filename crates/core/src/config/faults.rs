@@ -11,8 +11,8 @@ use super::units::BlockCount;
 /// Faults of blocks, programs, erases and reads. Without this table, nothing fails.
 ///
 /// A device with this table keeps one more free block in each plane than one without it, or in each set of planes that
-/// share log blocks, and two more superblocks. Garbage collection can then continue if the block that it writes to fails. `gc.soft_threshold` is
-/// therefore at least two blocks.
+/// share log blocks. Garbage collection can then continue if the block that it writes to fails. `gc.soft_threshold` is
+/// therefore at least two blocks. With superblocks, two more are kept, and it is at least three.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FaultsConfig {

@@ -58,10 +58,10 @@
 //! room for Q D units, enough for any victim with padding. Host writes leave one superblock free, and the victim is
 //! free after its erase.
 //!
-//! With `[faults]`, host writes leave three. If a superblock fails, it is not free after its units were moved. Its units
-//! are moved while two others are free, so that one is left. If a superblock of host writes fails, another one is opened
-//! while two are free. The device becomes read-only if a program fails while there are too few for this, so one is left
-//! for garbage collection, or the open superblock of moved units has room for a victim.
+//! Host writes leave three superblocks with `[faults]`. If a superblock fails, it is not free after its units were
+//! moved. Its units are moved while two others are free, so that one is left. If a superblock of host writes fails,
+//! another one is opened while two are free. The device becomes read-only if a program fails while there are too few
+//! for this. So one is left for garbage collection, or the open superblock of moved units has room for a victim.
 //!
 //! # Failing blocks
 //!

@@ -35,6 +35,7 @@ use crate::external::Externals;
 use crate::ftl::Ftl;
 use crate::ftl::gc::collector::{Collector, Released};
 use crate::ftl::mapping::{Context, MergeDefect};
+use crate::ftl::rebuild::Rebuilds;
 use crate::ftl::space::{Block, Role};
 use crate::host::interface::HostInterface;
 use crate::metrics::counters::{CopyCause, ProgramCause};
@@ -47,7 +48,6 @@ use crate::sim::id::{BlockId, Lpn, RequestId, TransactionId};
 use crate::sim::time::Time;
 use crate::ssd::Ssd;
 use crate::work::{Defect, Tasks, Transactions};
-use rebuild::Rebuilds;
 pub use saving::Head;
 use timers::{Quiet, Timer};
 

@@ -6,23 +6,6 @@ use crate::ftl::mapping::Context;
 use crate::sim::id::TransactionId;
 use crate::work::{Kind, Task};
 
-/// Rebuild of a page.
-#[derive(Clone, Copy, Debug)]
-struct Rebuild {
-    /// Read of the page, which waits.
-    read: TransactionId,
-    /// Number of pages of the stripe that have not been read.
-    left: usize,
-    /// True if one of them is uncorrectable, too.
-    failed: bool,
-}
-
-/// Pages that are being rebuilt. They are few.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Rebuilds {
-    active: Vec<Rebuild>,
-}
-
 impl Device {
     /// Ends the read of a page whose data have arrived and were decoded. Starts to rebuild an uncorrectable page.
     #[inline(never)]
@@ -34,7 +17,8 @@ impl Device {
         let fails = self.ftl.draw_read(read.ppn, read.units.into());
         if read.kind == Kind::RebuildRead {
             self.transactions.remove(id);
-            self.end_rebuild_read(read.rebuilt(), fails);
+            let ended = self.rebuilds.as_mut().and_then(|rebuilds| rebuilds.end_read(read.rebuilt(), fails));
+            ended.into_iter().for_each(|failed| self.end_rebuild(read.rebuilt(), failed));
         } else if !fails || !self.start_rebuild(id) {
             self.end_drawn(id, fails);
         }
@@ -49,30 +33,17 @@ impl Device {
     /// Reads the other pages of the stripe of a page. Returns `false` if they cannot rebuild it.
     fn start_rebuild(&mut self, id: TransactionId) -> bool {
         let Some(reads) = self.ftl.rebuild_reads(&self.transactions[id]) else { return false };
-        let rebuild = Rebuild { read: id, left: reads.len(), failed: false };
-        if rebuild.left == 0 {
-            self.end_rebuild(rebuild);
+        if reads.is_empty() {
+            self.end_rebuild(id, false);
             return true;
         }
-        self.rebuilds.iter_mut().for_each(|rebuilds| rebuilds.active.push(rebuild));
+        self.rebuilds.iter_mut().for_each(|rebuilds| rebuilds.start(id, reads.len()));
         reads.into_iter().for_each(|read| self.queue(read.of_rebuilt(id)));
         true
     }
 
-    /// Notes that a page of the stripe of `id` was read.
-    fn end_rebuild_read(&mut self, id: TransactionId, fails: bool) {
-        let Some(rebuilds) = &mut self.rebuilds else { return };
-        let Some(index) = rebuilds.active.iter().position(|rebuild| rebuild.read == id) else { return };
-        let rebuild = &mut rebuilds.active[index];
-        (rebuild.left, rebuild.failed) = (rebuild.left - 1, rebuild.failed || fails);
-        if rebuild.left == 0 {
-            let rebuild = rebuilds.active.swap_remove(index);
-            self.end_rebuild(rebuild);
-        }
-    }
-
     /// Ends a rebuild, and the read that has waited for it. The units of the page are moved.
-    fn end_rebuild(&mut self, Rebuild { read: id, failed, .. }: Rebuild) {
+    fn end_rebuild(&mut self, id: TransactionId, failed: bool) {
         self.observe(move |observers, view| observers.rebuilt(view, id));
         let ppn = self.transactions[id].ppn;
         if !failed {

@@ -195,7 +195,7 @@ impl Dispatch {
         ahead.any(|ahead| ahead.kind == Kind::Write && is_there(ahead.ppn))
     }
 
-    /// Returns `true` if a program is in flight in an execution unit, at an address for which `is_there` returns `true`.
+    /// Returns `true` if an execution unit has a program in flight at an address for which `is_there` returns `true`.
     pub(crate) fn is_programmed(
         &self,
         transactions: &Transactions,

@@ -210,8 +210,8 @@ pub enum FlashEvent {
         /// The block.
         block: BlockId,
     },
-    /// The data of a failed block of a mapping scheme that merges blocks are elsewhere: a recovery ignores its contents
-    /// from now on.
+    /// The data of a failed block of a mapping scheme that merges blocks, or of a superblock that has failed, are
+    /// elsewhere: a recovery ignores its contents from now on.
     Retired {
         /// The block.
         block: BlockId,

@@ -513,7 +513,7 @@ impl Rebuild<'_> {
         }
     }
 
-    /// Maps the units of a block, and of those that are erased with it, to copies in other blocks, if all of them have
+    /// Maps the units of a block, and of blocks that are erased with it, to copies in other blocks, if all of them have
     /// such copies. Returns `true` if it did.
     fn move_to_others(&mut self, block: BlockId, found: &mut Found) -> bool {
         let blocks = &self.ftl.blocks;

@@ -480,7 +480,7 @@ impl Ftl {
         self.replace_block(self.blocks.plane_of(block), role);
     }
 
-    /// Has the superblock of a block that has failed take no more programs. Its units are moved, and then it is retired.
+    /// Has the superblock of a block that has failed take no more programs. It is retired after its units were moved.
     fn superblock_failed(&mut self, block: BlockId) {
         if let Some(left) = self.blocks.doom(block) {
             self.counters.faults.blocks_grown_bad += self.blocks.erased_with(block).count() as u64;

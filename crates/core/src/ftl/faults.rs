@@ -165,8 +165,8 @@ impl Faults {
         })
     }
 
-    /// Draws the blocks of each plane that are bad when the device is new. All sets of this size are equally likely. The
-    /// blocks of `together` planes have the same addresses, because superblocks were formed of good blocks.
+    /// Draws the blocks of each plane that are bad when the device is new. All sets of this size are equally likely.
+    /// The blocks of `together` planes have the same addresses, because superblocks were formed of good blocks.
     pub(super) fn draw_factory_bad(&self, planes: u32, blocks: u32, together: u32) -> Vec<BlockId> {
         let mut rng = Rng::new(self.seed, "faults-factory");
         let mut bad = Vec::new();

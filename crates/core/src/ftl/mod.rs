@@ -15,7 +15,7 @@ pub mod in_flight;
 pub mod mapping;
 pub mod mover;
 pub mod partial;
-mod rebuild;
+pub mod rebuild;
 mod saving;
 pub mod space;
 pub mod temperature;

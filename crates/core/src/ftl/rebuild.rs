@@ -1,12 +1,45 @@
-//! Rebuilds of uncorrectable pages from their stripe: the pages that are read for it, and the move of the rebuilt units.
-//! `device/rebuild.rs` reads them. See docs/model/superblocks.md.
+//! Rebuilds of uncorrectable pages from their stripe: the pages that are read for it, and the move of the rebuilt
+//! units. `device/rebuild.rs` reads them. See docs/model/superblocks.md.
 
 use super::Ftl;
 use super::mover::copy::CopySource;
 use super::space::{BlockState, Role};
 use crate::metrics::counters::CopyCause;
-use crate::sim::id::{PlaneId, Ppn};
+use crate::sim::id::{PlaneId, Ppn, TransactionId};
 use crate::work::{Kind, Transaction};
+
+/// Rebuild of a page.
+#[derive(Clone, Copy, Debug)]
+struct Rebuild {
+    /// Read of the page, which waits.
+    read: TransactionId,
+    /// Number of pages of the stripe that have not been read.
+    left: usize,
+    /// True if one of them is uncorrectable, too.
+    failed: bool,
+}
+
+/// Pages that are being rebuilt. They are few.
+#[derive(Clone, Debug, Default)]
+pub struct Rebuilds {
+    active: Vec<Rebuild>,
+}
+
+impl Rebuilds {
+    /// Starts the rebuild of the page that `read` has read, from `left` other pages.
+    pub fn start(&mut self, read: TransactionId, left: usize) {
+        self.active.push(Rebuild { read, left, failed: false });
+    }
+
+    /// Notes that one of the other pages was read, or is uncorrectable, too (`fails`). If it was the last one, the
+    /// rebuild has ended: returns `true` if it has failed.
+    pub fn end_read(&mut self, read: TransactionId, fails: bool) -> Option<bool> {
+        let index = self.active.iter().position(|rebuild| rebuild.read == read)?;
+        let rebuild = &mut self.active[index];
+        (rebuild.left, rebuild.failed) = (rebuild.left - 1, rebuild.failed || fails);
+        (rebuild.left == 0).then(|| self.active.swap_remove(index).failed)
+    }
+}
 
 impl Ftl {
     /// Returns the reads of the other pages of a stripe that rebuild the page of a read: those of all pages that are in
@@ -42,8 +75,8 @@ impl Ftl {
         waiting.into_iter().any(|(page, _)| self.blocks.plane_of(self.blocks.block_of(*page)) == plane)
     }
 
-    /// Takes the valid units of the pages of a plane that were rebuilt. If only the blocks that are reserved for garbage
-    /// collection are free, the units stay at their addresses. At most one program of units is taken.
+    /// Takes the valid units of the pages of a plane that were rebuilt, at most a program. If only the blocks that are
+    /// reserved for garbage collection are free, the units stay at their addresses.
     pub(in crate::ftl) fn take_rebuilt(&mut self, plane: PlaneId, to: &mut Vec<CopySource>) {
         let most = self.shape.units_per_program.max(self.shape.units_per_page.divisor()) as usize;
         while to.len() + self.shape.units_per_page.divisor() as usize <= most {

@@ -98,8 +98,8 @@ impl Superblocks {
         (plane.0 / self.planes) as usize
     }
 
-    /// Returns the planes of the stripe of a plane, the plane with the parity of superblock `index`, and the position in
-    /// `protected`. `None` without parity.
+    /// Returns the planes of the stripe of a plane, the plane with the parity of superblock `index`, and the position
+    /// in `protected`. `None` without parity.
     pub(super) fn group(&self, plane: PlaneId, index: u32) -> Option<(Range<u32>, u32, usize)> {
         let parity = self.parity?;
         let first = plane.0 / parity * parity;

@@ -227,7 +227,7 @@ impl Space {
         self.erased_with(id).all(|member| self.block(member).state == BlockState::Closed)
     }
 
-    /// Chooses a superblock of a pool that has failed. Another free one must be left, because this one will not be free.
+    /// Chooses a superblock of a pool that has failed. Another free one must be left, because this one is retired.
     pub fn take_failed_superblock(&mut self, plane: PlaneId) -> Option<BlockId> {
         let superblocks = self.superblocks.as_ref().filter(|superblocks| !superblocks.doomed.is_empty())?;
         let has_room = self.free_blocks(plane, Role::Data) > RESERVE;
@@ -287,8 +287,8 @@ impl Space {
         self.erased_with(id).all(|member| is_erasable(self.block(member)) || self.ignore_dependents)
     }
 
-    /// Returns the blocks of a superblock to the free ones, after the erase of the last of them. If an erase has failed,
-    /// they are retired.
+    /// Returns the blocks of a superblock to the free ones, after the erase of the last of them. If an erase has
+    /// failed, they are retired.
     pub(in crate::ftl) fn member_erased(&mut self, id: BlockId) {
         self.awaiting_erase.remove(&id.0);
         if self.erased_with(id).any(|member| self.awaiting_erase.contains_key(&member.0)) {
@@ -439,10 +439,11 @@ impl Space {
     pub(super) fn failed_loaded(&mut self, id: BlockId) {
         let index = self.index_in_plane(id);
         let Some(superblocks) = &mut self.superblocks else { return };
-        if id.0 / self.blocks_per_plane.divisor() % superblocks.planes == 0 {
+        let plane = PlaneId(id.0 / self.blocks_per_plane.divisor());
+        if superblocks.first_plane(plane) == plane.0 {
             superblocks.doomed.push(id);
         }
-        if let Some((.., place)) = superblocks.group(PlaneId(id.0 / self.blocks_per_plane.divisor()), index) {
+        if let Some((.., place)) = superblocks.group(plane, index) {
             (0..superblocks.rows).for_each(|row| _ = superblocks.unprotected.insert((place as u32, row)));
         }
     }
