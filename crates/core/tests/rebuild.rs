@@ -74,8 +74,8 @@ fn fail(device: &mut Device, unit: u32) {
     device.fail_next(fault).unwrap();
 }
 
-/// The three other pages arrive at the same time if each die has a channel. On one channel, their cells work at the same
-/// time, and they arrive one after another.
+/// The three other pages arrive at the same time if each die has a channel. On one channel, their cells work at the
+/// same time, and they arrive one after another.
 #[test]
 fn a_rebuild_reads_the_other_pages_of_the_stripe() {
     for (channels, arrival) in [(4, CELL + DATA), (1, CELL + 3 * DATA), (2, CELL + 2 * DATA)] {
