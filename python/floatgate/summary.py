@@ -575,6 +575,7 @@ class ProgramCauses(Node):
     __slots__ = ()
     _absent: ClassVar[Mapping[str, Any]] = {
         "wear": 0, "journal": 0, "checkpoint": 0, "fold": 0, "parity": 0, "rebuild": 0
+        "wear": 0, "journal": 0, "checkpoint": 0, "fold": 0, "parity": 0, "refresh": 0
     }
 
     host: int
@@ -618,6 +619,8 @@ class ProgramCauses(Node):
 
     rebuild: int
     """Data of uncorrectable pages that were rebuilt from their stripe (`config.superblock.parity`)."""
+    refresh: int
+    """Data moved to refresh their blocks (`config.errors.refresh`)."""
 
 
 class ReadCauses(Node):
@@ -626,6 +629,7 @@ class ReadCauses(Node):
     __slots__ = ()
     _absent: ClassVar[Mapping[str, Any]] = {
         "wear": 0, "fold": 0, "ahead": 0, "rebuild": 0
+        "wear": 0, "fold": 0, "ahead": 0, "refresh": 0
     }
 
     host: int
@@ -654,6 +658,8 @@ class ReadCauses(Node):
 
     rebuild: int
     """Other pages of the stripe of an uncorrectable page (`config.superblock.parity`)."""
+    refresh: int
+    """Data moved to refresh their blocks (`config.errors.refresh`)."""
 
 
 class MapCache(Node):
@@ -783,6 +789,7 @@ class MovedUnits(Node):
     __slots__ = ()
     _absent: ClassVar[Mapping[str, Any]] = {
         "fold": 0, "rebuild": 0
+        "fold": 0, "refresh": 0
     }
 
     gc: int
@@ -802,6 +809,8 @@ class MovedUnits(Node):
 
     rebuild: int
     """Units of uncorrectable pages that were rebuilt from their stripe (`config.superblock.parity`)."""
+    refresh: int
+    """Units whose block was refreshed (`config.errors.refresh`)."""
 
 
 class PerPackage(Node):
@@ -1543,7 +1552,7 @@ class ErrorsMet(Node):
 
     __slots__ = ()
     _absent: ClassVar[Mapping[str, Any]] = {
-        "retries_mean": None
+        "retries_mean": None, "refreshed": 0
     }
     _numbers: ClassVar[Collection[str]] = {
         "retries_mean"
@@ -1563,6 +1572,9 @@ class ErrorsMet(Node):
 
     uncorrectable: int
     """Reads that were uncorrectable after the last retry. `faults.uncorrectable` has their consequences."""
+
+    refreshed: int
+    """Blocks that were refreshed (`config.errors.refresh`)."""
 
 
 class Live(Node):

@@ -2,8 +2,9 @@
 //! number by age, wear and reads.
 
 use crate::common::{build, device_config, drain, fill, refusal, submit, units};
+use floatgate_core::flash::{Block, BlockState, Role};
 use floatgate_core::internals::{ErrorModel, ReadCause};
-use floatgate_core::results::{Breakdown, Part};
+use floatgate_core::results::{Breakdown, CopyCause, Part, ProgramCause};
 use floatgate_core::sim::id::Lpn;
 use floatgate_core::sim::request::{Completion, Operation, Request, Status};
 use floatgate_core::sim::time::Time;
@@ -256,8 +257,120 @@ fn errors_are_refused_without_faults_and_with_unfit_codes() {
         (&["faults={}", "errors.ecc.corrects=8192"], "must be below the 8192 bits"),
         (&["faults={}", "errors.retry.steps=32"], "errors.retry.steps"),
         (&["faults={}", "errors.age=3 moons"], "is not an age"),
+        (
+            &["faults={}", "errors={ refresh = { retries = 5 }, retry = { steps = 4 } }"],
+            "at most errors.retry.steps = 4",
+        ),
+        (&["faults={}", "errors.refresh.retries=0"], "errors.refresh.retries"),
+        (&["faults={}", "errors.refresh.retries=1", "mapping.scheme=block"], "none can be refreshed; use page"),
     ] {
         let refused = refusal(options);
         assert!(refused.contains(what), "{refused}");
     }
+}
+
+/// Options with which data of before the run need two retries, and data that were programmed in the run none.
+fn aged(refresh: &str) -> String {
+    format!(
+        "errors={{ age = \"1 year at 30C\", rate = {{ base = 0.005, wear = 0.0, retention = {}, retention_time = 1.0, \
+         retention_wear = 0.0, disturb = 0.0 }}, retry = {{ factor = 0.25 }}, ecc = {{ decode = \"7us\" }} {refresh} }}",
+        0.075 / 365.0
+    )
+}
+
+const REFRESH: &str = ", refresh = { retries = 2 }";
+
+/// Runs a device until it is idle.
+fn rest(device: &mut Device) {
+    while let Some(at) = device.next_event() {
+        device.advance(at);
+    }
+    device.check_invariants().unwrap();
+}
+
+/// The pages of the block of the first read are read with two retries each, and programmed. The second read, in another
+/// block, does not wait.
+#[test]
+fn a_block_is_refreshed_page_by_page() {
+    let mut device = device(&[&aged(REFRESH)]);
+    let pages = u64::from(device.config().geometry.pages);
+    let erase = device.config().nand.erase.time();
+    let victims = device.ftl().counters.victims;
+    let [(completion, _)] = serve(&mut device, &[read(5)])[..] else { panic!("one read") };
+    assert_eq!(completion.finish, Time(3 * (READ + DECODE)));
+    rest(&mut device);
+    let move_of_page = 3 * (READ + DECODE) + DATA + PROGRAM;
+    assert_eq!(device.now(), completion.finish + Time(pages * move_of_page) + erase);
+    let counters = device.ftl().counters;
+    assert_eq!((counters.errors.refreshed, counters.blocks_erased, counters.victims), (1, 1, victims));
+    assert_eq!(counters.pages_read[ReadCause::Refresh as usize], 3 * pages);
+    assert_eq!(counters.pages_programmed[ProgramCause::Refresh as usize], pages);
+    assert_eq!(counters.moved[CopyCause::Refresh as usize], pages);
+    assert_eq!([ReadCause::Gc, ReadCause::Host].map(|cause| counters.pages_read[cause as usize]), [0, 3]);
+    // All pages of the block are read without retries now, and nothing is refreshed again.
+    let now = device.now();
+    let served = serve(&mut device, &[read(5), read(0), read(pages - 1)]);
+    assert_eq!(served[0].0.finish, now + Time(READ + DECODE));
+    rest(&mut device);
+    assert_eq!(device.ftl().counters.errors.retries, counters.errors.retries);
+    assert_eq!(device.ftl().counters.errors.refreshed, 1);
+}
+
+/// Reads refresh each closed block once, however many there are. Later reads of these blocks need no retry.
+#[test]
+fn old_data_are_read_with_fewer_retries_after_refresh() {
+    for scheme in ["page", "dftl"] {
+        for planes in [1, 2] {
+            let (planes, scheme) = (format!("geometry.planes={planes}"), format!("mapping.scheme={scheme}"));
+            let mut device = device(&[&aged(REFRESH), &planes, &scheme, "gc.soft_threshold=1", "capacity.spare=0.5"]);
+            let count = device.config().logical_units() as u32;
+            fill(&mut device, count);
+            let all = device.ftl().blocks.all().iter().filter(|block| block.role == Role::Data && block.valid > 0);
+            let (closed, open): (Vec<Block>, Vec<Block>) = all.partition(|block| block.state == BlockState::Closed);
+            let blocks = closed.len() as u64;
+            // Only open blocks, which are not refreshed, hold old data then.
+            let old: u64 = open.iter().map(|block| u64::from(block.valid)).sum();
+            let retries = |device: &mut Device| {
+                let before = device.ftl().counters.pages_read[ReadCause::Host as usize];
+                let reads: Vec<Request> = (0..u64::from(count)).map(read).collect();
+                serve(device, &reads);
+                rest(device);
+                device.ftl().counters.pages_read[ReadCause::Host as usize] - before - u64::from(count)
+            };
+            let first = retries(&mut device);
+            assert!(first > u64::from(count), "{scheme}, {planes}: {first}");
+            assert_eq!(device.ftl().counters.errors.refreshed, blocks, "{scheme}, {planes}");
+            let counters = device.ftl().counters;
+            let moved = closed.iter().map(|block| u64::from(block.valid)).sum::<u64>();
+            assert_eq!(counters.moved[CopyCause::Refresh as usize], moved, "{scheme}, {planes}");
+            assert_eq!(retries(&mut device), 2 * old, "{scheme}, {planes}");
+            assert_eq!(device.ftl().counters.errors.refreshed, blocks, "{scheme}, {planes}");
+        }
+    }
+}
+
+/// A block whose pages need as many retries when they are new is not refreshed again and again.
+#[test]
+fn a_refresh_that_would_not_help_does_not_start() {
+    let mut device = device(&[&sure(2), "errors.refresh.retries=2"]);
+    serve(&mut device, &[read(5), read(6)]);
+    rest(&mut device);
+    assert_eq!((device.ftl().counters.errors.refreshed, device.ftl().counters.errors.retries), (0, 4));
+}
+
+/// A host that keeps the die busy delays the refresh only as long as no plane lacks room.
+#[test]
+fn the_host_precedes_a_refresh() {
+    let mut device = device(&[&aged(REFRESH), "scheduler=read-first"]);
+    let times = |device: &mut Device, requests: &[Request]| {
+        let now = device.now();
+        serve(device, requests).iter().map(|(completion, _)| completion.finish - now).collect::<Vec<Time>>()
+    };
+    // The first read queues a refresh. The others wait for each other, and for at most one read of the refresh.
+    let requests: Vec<Request> = (70..80).map(read).collect();
+    let alone = times(&mut self::device(&[&aged(""), "scheduler=read-first"]), &requests);
+    let beside = times(&mut device, &requests);
+    assert!(beside.iter().zip(&alone).all(|(with, without)| *with <= *without + Time(READ)), "{beside:?} {alone:?}");
+    rest(&mut device);
+    assert_eq!(device.ftl().counters.errors.refreshed, 1);
 }

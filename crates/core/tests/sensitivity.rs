@@ -357,6 +357,7 @@ const CASES: &[Case] = &[
     ("errors.ecc.decode", &ERRORS, READS, &["0ps", "20us"]),
     ("errors.retry.steps", &AGED, READS, &["2", "31"]),
     ("errors.retry.factor", &AGED, READS, &["0.5", "0.9"]),
+    ("errors.refresh.retries", &AGED, READS, &["-", "1", "19"]),
     ("faults.inject", &[], WRITES, &["[]", "[\"program 1/3\"]"]),
     ("controller.firmware.cores", &["controller.firmware.lookup=2000"], READS, &["-", "2"]),
     ("controller.firmware.clock", &["controller.firmware.lookup=100"], READS, &["-", "200MHz"]),

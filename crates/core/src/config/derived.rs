@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::cells::{BlockSize, CellMode};
 use super::checkpoint::Parts;
+use super::errors::RefreshConfig;
 use super::units::Duration;
 use super::{
     BlockSummary, BufferConfig, BusProtocol, Capacity, Concurrency, DeviceConfig, Direction, ExternalConfig,
@@ -215,6 +216,11 @@ impl DeviceConfig {
     /// Returns `true` if the mapping scheme merges blocks, in place of garbage collection by victims.
     pub fn merges_blocks(&self) -> bool {
         self.mapping.scheme.needs(self).whole_blocks.is_some()
+    }
+
+    /// Returns the options of refresh, if blocks are refreshed.
+    pub fn refresh(&self) -> Option<RefreshConfig> {
+        self.errors.as_ref()?.refresh
     }
 
     /// Returns the kinds of log blocks of the mapping scheme; none if it has no log blocks.

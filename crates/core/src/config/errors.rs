@@ -33,6 +33,9 @@ pub struct ErrorsConfig {
     pub ecc: Ecc,
     /// Read retries.
     pub retry: Retry,
+    /// Refresh of blocks whose reads need many retries. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refresh: Option<RefreshConfig>,
 }
 
 impl Default for ErrorsConfig {
@@ -44,6 +47,7 @@ impl Default for ErrorsConfig {
             rate: ErrorRate::default(),
             ecc: Ecc::default(),
             retry: Retry::default(),
+            refresh: None,
         }
     }
 }
@@ -139,6 +143,16 @@ impl Default for Retry {
     fn default() -> Self {
         Retry { steps: MAX_RETRIES, factor: 0.9 }
     }
+}
+
+/// Refresh: the data of a block whose reads need many retries are moved in the background, and the block is erased.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RefreshConfig {
+    /// Number of retries of a read, at least 1 and at most `errors.retry.steps`, at or above which the block is
+    /// refreshed.
+    #[schemars(range(min = 1, max = MAX_RETRIES))]
+    pub retries: u32,
 }
 
 /// Units of an age, with their hours.
@@ -238,6 +252,30 @@ impl Check<'_> {
         } else if u64::from(corrects) >= 8 * codeword.0 {
             let what = format!("must be below the {} bits of a codeword", 8 * codeword.0);
             self.refuse("errors.ecc.corrects", corrects, &what);
+        }
+        let Some(RefreshConfig { retries }) = errors.refresh else { return };
+        if retries > errors.retry.steps {
+            let what = format!("must be at most errors.retry.steps = {}, or no block is refreshed", errors.retry.steps);
+            self.refuse("errors.refresh.retries", retries, &what);
+        }
+        for (is_refused, path, value, what) in [
+            (
+                device.merges_blocks(),
+                "mapping.scheme",
+                device.mapping.scheme.name(),
+                "keeps the blocks of data itself, so none can be refreshed; use page, or remove errors.refresh",
+            ),
+            (
+                device.superblock.is_some(),
+                "superblock",
+                "a table",
+                "has blocks that are erased together, so none can be refreshed alone; remove superblock or \
+                 errors.refresh",
+            ),
+        ] {
+            if is_refused {
+                self.refuse(path, value, what);
+            }
         }
     }
 }

@@ -2,10 +2,12 @@
 //! decides. See docs/model/errors.md.
 
 use super::{Device, Timer};
+use crate::config::DeviceConfig;
+use crate::ftl::Ftl;
 use crate::nand::array::Kind as Operation;
 use crate::nand::errors::{Decoded, PageRead};
-use crate::sim::id::TransactionId;
-use crate::work::{Kind, Task, chain};
+use crate::sim::id::{PlaneId, TransactionId};
+use crate::work::{Kind, Task, Transaction, chain};
 
 impl Device {
     /// Handles the end of an operation on a device with errors or rebuilds. Returns `true` for a read, which ends when
@@ -47,7 +49,9 @@ impl Device {
         let Some((id, next)) = self.errors.as_mut().and_then(|errors| errors.end()) else { return };
         Timer::Decoding.set_if(&mut self.array, next);
         let read = self.transactions[id];
-        match self.decoded(id) {
+        let page = page_of(&self.ftl, &self.config, &read);
+        let decoded = self.errors.as_ref().zip(page).map(|(errors, page)| errors.decoded(page, self.now));
+        match decoded.unwrap_or(Decoded::Corrected) {
             Decoded::Again => return self.read_again(id),
             Decoded::Corrected => self.ftl.counters.errors.corrected[read.retries() as usize] += 1,
             Decoded::Uncorrectable => {
@@ -58,27 +62,21 @@ impl Device {
             }
         }
         self.observe(move |observers, view| observers.decoded(view, id, None));
+        let plane = self.queue_refresh(id);
         self.end_page_read(id);
+        if let Some(plane) = plane {
+            self.tasks.push(Task::Clean(plane));
+        }
     }
 
-    /// Returns the result of decoding a read.
-    fn decoded(&self, id: TransactionId) -> Decoded {
-        let (ftl, read) = (&self.ftl, &self.transactions[id]);
-        // Blocks in SLC mode have no errors.
-        let Some(errors) = self.errors.as_ref().filter(|_| ftl.cells_of(read.ppn).is_none()) else {
-            return Decoded::Corrected;
-        };
-        let block = ftl.blocks.block_of(read.ppn);
-        let spans = ftl.shape().pages_per_unit > 1 || read.kind == Kind::MapRead;
-        let of_unit = if spans { self.config.page_bytes() } else { self.config.unit_bytes() };
-        let page = PageRead {
-            block,
-            page: ftl.shape().units_per_page.divide(read.ppn.0),
-            erases: ftl.blocks.block(block).erases,
-            bytes: u64::from(read.units) * of_unit,
-            retries: read.retries(),
-        };
-        errors.decoded(page, self.now)
+    /// Has the block of a read wait for its refresh, if the read needed enough retries and new data would need fewer.
+    /// Returns the plane of the block.
+    fn queue_refresh(&mut self, id: TransactionId) -> Option<PlaneId> {
+        let Device { errors: Some(errors), ftl, transactions, config, .. } = self else { return None };
+        let retries = ftl.refresh.as_ref()?.retries;
+        let page = page_of(ftl, config, &transactions[id]).filter(|page| page.retries >= retries)?;
+        let helps = errors.is_renewable(page, retries);
+        (helps && ftl.refresh.as_mut()?.queue(&ftl.blocks, page.block)).then(|| ftl.blocks.plane_of(page.block))
     }
 
     /// Queues a read again, before others of its class.
@@ -92,4 +90,21 @@ impl Device {
         self.dispatch.note_queued(&mut self.array, id, self.now);
         self.tasks.push(Task::Start(lun));
     }
+}
+
+/// Returns the page that a read has read, or `None` in SLC mode, in which blocks have no errors.
+fn page_of(ftl: &Ftl, config: &DeviceConfig, read: &Transaction) -> Option<PageRead> {
+    if ftl.cells_of(read.ppn).is_some() {
+        return None;
+    }
+    let block = ftl.blocks.block_of(read.ppn);
+    let spans = ftl.shape().pages_per_unit > 1 || read.kind == Kind::MapRead;
+    let of_unit = if spans { config.page_bytes() } else { config.unit_bytes() };
+    Some(PageRead {
+        block,
+        page: ftl.shape().units_per_page.divide(read.ppn.0),
+        erases: ftl.blocks.block(block).erases,
+        bytes: u64::from(read.units) * of_unit,
+        retries: read.retries(),
+    })
 }

@@ -43,8 +43,9 @@ impl Options {
         let policies =
             victims(config) + wear(config) + config.mapping.scheme.bytes(config) + temperature(config, logical);
         let of_errors = if config.errors.is_some() { 32 * blocks } else { 0 };
-        let tables =
-            planes * of_plane + of_blocks + of_errors + policies + buffer(config) + contents(config, self, units);
+        let of_refresh = if config.refresh().is_some() { 8 * blocks } else { 0 };
+        let of_blocks = of_blocks + of_errors + of_refresh;
+        let tables = planes * of_plane + of_blocks + policies + buffer(config) + contents(config, self, units);
         // Map and reverse map have four bytes for each unit, and one bit that is set if the unit is valid.
         let mut maps = 4 * config.mapped_units() + 4 * units + units / 8;
         if config.active_buffer().is_some() {

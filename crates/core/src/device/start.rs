@@ -6,8 +6,8 @@ use crate::durability::flash::FlashEvent;
 use crate::durability::own::cause_of;
 use crate::ftl::gc::copies::Fit;
 use crate::ftl::mapping::{Bound, call};
-use crate::ftl::space::Role;
-use crate::metrics::counters::{ProgramCause, ReadCause};
+use crate::ftl::space::{Block, Role};
+use crate::metrics::counters::{CopyCause, ProgramCause, ReadCause};
 use crate::nand::array::{Operation, Spot};
 use crate::sim::id::{LunId, Ppn, TransactionId};
 use crate::sim::time::Time;
@@ -312,6 +312,7 @@ impl Device {
             ProgramCause::Wear => Purpose::Wear,
             ProgramCause::Fold => Purpose::Fold,
             ProgramCause::Rebuild => Purpose::Rebuild,
+            ProgramCause::Refresh => Purpose::Refresh,
             _ => Purpose::OfClass,
         };
         *self.array.draft_mut(at) = Operation { purpose, ..self.program(&self.transactions[id], u64::MAX) };
@@ -362,8 +363,11 @@ impl Device {
         );
         self.observe(move |observers, _| observers.changed(FlashEvent::EraseBegun { block: erase.block() }));
         let blocks = &self.ftl.blocks;
-        let is_folded = blocks.block(erase.block()).role == Role::Cache;
-        let purpose = if is_folded { Purpose::Fold } else { blocks.purpose_of_erase(erase.block()) };
+        let purpose = match *blocks.block(erase.block()) {
+            Block { role: Role::Cache, .. } => Purpose::Fold,
+            Block { moved_for: CopyCause::Refresh, .. } => Purpose::Refresh,
+            _ => blocks.purpose_of_erase(erase.block()),
+        };
         if self.ftl.shape().is_exclusive {
             self.end_hold(erase.plane);
         }

@@ -10,11 +10,16 @@ use crate::metrics::counters::ProgramCause;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 
 impl Ftl {
-    /// Returns `true` if the job of a plane has units other than those of a victim to move: of a failed or cold block,
-    /// of the SLC cache, or of a page that was rebuilt.
+    /// Returns `true` if the job of a plane has units other than those of a victim to move: of a failed or cold block, of
+    /// the SLC cache, of a block to refresh, or of a page that was rebuilt.
     #[inline(never)]
     pub fn has_other_work(&self, plane: PlaneId) -> bool {
-        self.folds(plane) || self.has_failed(plane) || self.blocks.is_migrating(plane) || self.has_rebuilt(plane)
+        let is_refreshed = || self.refresh.as_ref().is_some_and(|refresh| refresh.has_waiting(plane));
+        self.folds(plane)
+            || self.has_failed(plane)
+            || self.blocks.is_migrating(plane)
+            || self.has_rebuilt(plane)
+            || is_refreshed()
     }
 
     /// Returns `true` if a block of a plane is to be folded.

@@ -16,6 +16,7 @@ pub mod mapping;
 pub mod mover;
 pub mod partial;
 pub mod rebuild;
+pub mod refresh;
 mod saving;
 pub mod space;
 pub mod temperature;
@@ -33,6 +34,7 @@ use mapping::{
 };
 use mover::copy::CopySource;
 use partial::{PartialUnits, Update};
+use refresh::Refresh;
 use space::{FrontierId, Role, Space};
 use temperature::Classes;
 
@@ -84,6 +86,8 @@ pub struct Ftl {
     pub faults: Option<Box<Faults>>,
     /// Folding, if there is an SLC cache.
     pub folding: Option<Box<Folding>>,
+    /// Blocks that wait for their refresh, if blocks are refreshed.
+    pub refresh: Option<Box<Refresh>>,
     /// Number of writes and trims that have been numbered.
     pub sequence: u64,
     /// Number of logical units of the host. Those of the device itself follow them.
@@ -171,7 +175,7 @@ pub struct Shape {
     pub map_blocks: u32,
     /// Blocks of a plane that are in the SLC cache.
     pub cache_blocks: u32,
-    /// True if jobs evacuate blocks other than victims: failed or cold ones, or those of the SLC cache.
+    /// True if jobs evacuate blocks other than victims: failed, refreshed or cold ones, or those of the SLC cache.
     pub evacuates_others: bool,
     /// True if erases may wait for trim records, which need room.
     pub trim_journal: bool,
@@ -270,6 +274,7 @@ impl Ftl {
             media: verify.then(|| Media::new(device)),
             faults: Faults::new(device, seed).map(Box::new),
             folding: Folding::new(device),
+            refresh: Refresh::new(device),
             sequence: 0,
             life: None,
             merge_defect: None,
@@ -464,7 +469,11 @@ impl Ftl {
     fn note_in_pool(&mut self, plane: PlaneId, cause: ProgramCause, units: u32) {
         let counts = &mut self.pool_units[self.allocation.pool_of(plane) as usize];
         let count = match cause {
-            ProgramCause::Gc | ProgramCause::Wear | ProgramCause::Fold | ProgramCause::Rebuild => &mut counts.moved,
+            ProgramCause::Gc
+            | ProgramCause::Wear
+            | ProgramCause::Fold
+            | ProgramCause::Rebuild
+            | ProgramCause::Refresh => &mut counts.moved,
             _ => &mut counts.written,
         };
         *count += u64::from(units);

@@ -115,10 +115,12 @@ impl Ftl {
 
     /// Copies the state of another FTL, of a device of the same shape.
     pub fn copy_state(&mut self, other: &Ftl) {
-        let shape = self.shape;
+        let (shape, refresh) = (self.shape, self.refresh.take());
+        let moves_for_reasons = self.blocks.moves_for_reasons();
         *self = other.clone();
-        self.shape = shape;
         // Options that do not affect saved states may differ.
+        (self.shape, self.refresh) = (shape, refresh);
+        self.blocks.set_moves_for_reasons(moves_for_reasons);
     }
 
     /// Returns the number of units of each block that have been written.

@@ -118,15 +118,23 @@ impl Work<'_> {
         let times = timing.of(CellMode::Native);
         let programs = |cause| counters.pages_programmed[cause as usize] / u64::from(config.geometry.pages_per_program);
         // A scheme with blocks of its own merges instead of collecting garbage.
-        let reads: u64 = [ReadCause::Gc, ReadCause::Wear, ReadCause::Merge, ReadCause::Fold, ReadCause::Rebuild]
+        let moves =
+            [ReadCause::Gc, ReadCause::Wear, ReadCause::Merge, ReadCause::Fold, ReadCause::Rebuild, ReadCause::Refresh];
+        let reads: u64 = moves
             .iter()
             .map(|&cause| counters.pages_read[cause as usize])
             .sum();
-        let copies: u64 =
-            [ProgramCause::Gc, ProgramCause::Wear, ProgramCause::Merge, ProgramCause::Fold, ProgramCause::Parity]
-                .map(programs)
-                .iter()
-                .sum();
+        let copies: u64 = [
+            ProgramCause::Gc,
+            ProgramCause::Wear,
+            ProgramCause::Merge,
+            ProgramCause::Fold,
+            ProgramCause::Parity,
+            ProgramCause::Refresh,
+        ]
+        .map(programs)
+        .iter()
+        .sum();
         let summaries = programs(ProgramCause::Summary);
         let erases = counters.blocks_erased;
         let moved = (counters.units_moved() + counters.wasted_copies) * u64::from(config.pages_per_unit());

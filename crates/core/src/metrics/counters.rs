@@ -43,6 +43,9 @@ causes! {
         /// Data of uncorrectable pages that were rebuilt from their stripe (`config.superblock.parity`).
         #[serde(default, skip_serializing_if = "is_zero")]
         Rebuild: rebuild,
+        /// Data moved to refresh their blocks (`config.errors.refresh`).
+        #[serde(default, skip_serializing_if = "is_zero")]
+        Refresh: refresh,
     }
 }
 
@@ -73,6 +76,9 @@ causes! {
         /// Other pages of the stripe of an uncorrectable page (`config.superblock.parity`).
         #[serde(default, skip_serializing_if = "is_zero")]
         Rebuild: rebuild,
+        /// Data moved to refresh their blocks (`config.errors.refresh`).
+        #[serde(default, skip_serializing_if = "is_zero")]
+        Refresh: refresh,
     }
 }
 
@@ -117,13 +123,15 @@ pub enum CopyCause {
     Fold,
     /// The page of the unit was uncorrectable, and was rebuilt from its stripe.
     Rebuild,
+    /// The block of the unit is refreshed.
+    Refresh,
     /// Like `Gc`, of a block that was chosen in idle time. Its units count among those of `Gc`.
     Background,
 }
 
 impl CopyCause {
     /// Number of causes that are counted apart.
-    pub const COUNT: usize = CopyCause::Rebuild as usize + 1;
+    pub const COUNT: usize = CopyCause::Refresh as usize + 1;
 }
 
 /// Cause of the read or program of a translation page.
@@ -230,6 +238,8 @@ counters! {
         uncorrectable: u64;
         /// Retries.
         retries: u64 => _, read_retries;
+        /// Blocks whose data were moved to refresh them.
+        refreshed: u64 => _, blocks_refreshed;
     }
 }
 
@@ -297,19 +307,22 @@ counters! {
     }
 }
 
-/// Positions of the counts of folding, of parity, of rebuilds and of reads ahead among all counts. Saved states have
-/// them elsewhere, because most devices have none of them.
-const ELSEWHERE: [usize; 8] = {
+/// Positions of the counts of folding, of parity, of rebuilds, of refresh and of reads ahead among all counts. Saved
+/// states have them elsewhere, because most devices have none of them.
+const ELSEWHERE: [usize; 11] = {
     let (programs, reads) = (ProgramCause::ALL.len(), ReadCause::ALL.len());
     [
         ProgramCause::Fold as usize,
         ProgramCause::Parity as usize,
         ProgramCause::Rebuild as usize,
+        ProgramCause::Refresh as usize,
         programs + ReadCause::Fold as usize,
         programs + ReadCause::Ahead as usize,
         programs + ReadCause::Rebuild as usize,
+        programs + ReadCause::Refresh as usize,
         programs + reads + CopyCause::Fold as usize,
         programs + reads + CopyCause::Rebuild as usize,
+        programs + reads + CopyCause::Refresh as usize,
     ]
 };
 
@@ -410,13 +423,18 @@ impl Counters {
         ];
         let mut values = self.values();
         values.truncate(values.len() - left_out.concat().len());
-        // Reads ahead are reads for the host.
+        // Reads ahead are reads for the host. Rebuilt and refreshed units are moved.
         let (programs, reads) = (ProgramCause::ALL.len(), ReadCause::ALL.len());
         values[programs + ReadCause::Host as usize] += self.pages_read[ReadCause::Ahead as usize];
-        // Rebuilt units are moved.
-        values[ProgramCause::Gc as usize] += self.pages_programmed[ProgramCause::Rebuild as usize];
-        values[programs + ReadCause::Gc as usize] += self.pages_read[ReadCause::Rebuild as usize];
-        values[programs + reads + CopyCause::Gc as usize] += self.moved[CopyCause::Rebuild as usize];
+        for cause in [ProgramCause::Rebuild, ProgramCause::Refresh] {
+            values[ProgramCause::Gc as usize] += self.pages_programmed[cause as usize];
+        }
+        for cause in [ReadCause::Rebuild, ReadCause::Refresh] {
+            values[programs + ReadCause::Gc as usize] += self.pages_read[cause as usize];
+        }
+        for cause in [CopyCause::Rebuild, CopyCause::Refresh] {
+            values[programs + reads + CopyCause::Gc as usize] += self.moved[cause as usize];
+        }
         for position in ELSEWHERE.into_iter().rev() {
             values.remove(position);
         }

@@ -182,14 +182,25 @@ impl ReadErrors {
         let History { programmed, reads } = self.blocks[read.block.index()];
         let days = self.model.days((i128::from(now.ps()) - programmed) as f64 / 1e12, programmed <= 0);
         let raw = self.model.raw(read.erases, days, f64::from(reads) / f64::from(self.pages));
-        let codewords = read.bytes.div_ceil(self.model.ecc.codeword.0) as u32;
-        if self.luck(read) < self.model.corrects(self.model.after(raw, read.retries), codewords) {
+        if self.is_corrected(read, raw) {
             Decoded::Corrected
         } else if read.retries < self.model.retry.steps {
             Decoded::Again
         } else {
             Decoded::Uncorrectable
         }
+    }
+
+    /// Returns `true` if the last attempt of a read is corrected at the raw bit error rate `raw`.
+    fn is_corrected(&self, read: PageRead, raw: f64) -> bool {
+        let codewords = read.bytes.div_ceil(self.model.ecc.codeword.0) as u32;
+        self.luck(read) < self.model.corrects(self.model.after(raw, read.retries), codewords)
+    }
+
+    /// Returns `true` if the page of a read would need fewer than `retries` retries if it had just been programmed.
+    pub fn is_renewable(&self, read: PageRead, retries: u32) -> bool {
+        let fresh = self.model.raw(read.erases, 0.0, 0.0);
+        self.is_corrected(PageRead { retries: retries - 1, ..read }, fresh)
     }
 
     /// Returns a uniform number from 0 to below 1 for the contents of a page between two erases. It does not depend on

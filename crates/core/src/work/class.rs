@@ -47,6 +47,8 @@ pub enum Purpose {
     Fold,
     /// An uncorrectable page is rebuilt from its stripe, and its data are moved.
     Rebuild,
+    /// Data are moved to refresh their block.
+    Refresh,
 }
 
 impl Purpose {
@@ -60,6 +62,7 @@ impl Purpose {
         Purpose::FullMerge,
         Purpose::Fold,
         Purpose::Rebuild,
+        Purpose::Refresh,
     ];
 }
 

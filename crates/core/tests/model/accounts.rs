@@ -91,7 +91,12 @@ fn check_erases(device: &Device) -> Result<(), String> {
     let counters = &ftl.counters;
     let is_parity = |&(id, _): &(u32, _)| ftl.blocks.is_parity(BlockId(id));
     let of_parity: u64 = (0..).zip(ftl.blocks.all()).filter(is_parity).map(|(_, b)| u64::from(b.erases)).sum();
-    let reclaimed = counters.victims + counters.map.victims + counters.migrations + counters.slc.folded + of_parity;
+    let reclaimed = counters.victims
+        + counters.map.victims
+        + counters.migrations
+        + counters.slc.folded
+        + counters.errors.refreshed
+        + of_parity;
     // A failed superblock has blocks of parity whose erase fails, and victims that are not erased.
     let is_retired = |&(id, block): &(u32, &Block)| block.failed && ftl.blocks.erased_with(BlockId(id)).count() > 1;
     let slack = (0..).zip(ftl.blocks.all()).filter(is_retired).count() as u64;

@@ -950,6 +950,13 @@ fn errors(rng: &mut Rng, overrides: &mut Vec<String>) {
         "errors.ecc={{ codeword = \"512B\", corrects = 36, decode = \"{}us\" }}",
         pick(rng, &[0, 3, 40])
     ));
+    // Blocks that are often read.
+    let merges = overrides.iter().any(|text| text.starts_with("mapping.scheme=") && !text.contains("dftl"));
+    if !merges && one_in(rng, 2) {
+        overrides.push("errors.rate.disturb=0.02".to_owned());
+        overrides.push("errors.rate.disturb_reads=1.0".to_owned());
+        overrides.push("errors.refresh.retries=1".to_owned());
+    }
 }
 
 /// Draws thresholds, write slots, and a capacity up to the highest that leaves the reserve of garbage collection.

@@ -109,6 +109,23 @@ impl Case {
         case
     }
 
+    /// Draws devices until one is accepted whose blocks are refreshed after a few reads. All data are corrected.
+    pub fn refreshed(seed: u64) -> Case {
+        let rng = &mut Rng::new(seed, "power/refreshed");
+        let drawn = |_| {
+            let mut case = Case::draw(seed, rng);
+            case.overrides.push("faults.read_rate=0.0".to_owned());
+            case.overrides.push(
+                "errors={ rate = { base = 0.005, disturb = 0.2, disturb_reads = 1.0 }, retry = { factor = 0.25, steps = \
+                 4 }, refresh = { retries = 1 } }"
+                    .to_owned(),
+            );
+            case
+        };
+        let accepted = |case: &Case| from_toml(BASE, "test.toml", &case.overrides).is_ok();
+        (0..100).map(drawn).find(accepted).expect("some are accepted")
+    }
+
     /// Draws devices until one is accepted whose worn-out blocks keep their data.
     pub fn worn(seed: u64) -> Case {
         let rng = &mut Rng::new(seed, "power/worn");

@@ -160,6 +160,12 @@ fn superblocks_outlive_power_cuts() {
     cut_for(wanted() / 4, Case::superblocks, None);
 }
 
+/// A block that is being refreshed, or waits for that, is found with its data. It is refreshed after further reads.
+#[test]
+fn refreshed_blocks_outlive_power_cuts() {
+    cut_for(wanted() / 4, Case::refreshed, None);
+}
+
 /// Recovery chooses the active blocks again.
 #[test]
 fn few_active_blocks_outlive_power_cuts() {

@@ -74,6 +74,7 @@ fn pages(summary: &Summary) -> Option<Figure> {
         ("garbage collection", [programs.gc, reads.gc]),
         ("wear leveling", [programs.wear, reads.wear]),
         ("folding", [programs.fold, reads.fold]),
+        ("refresh", [programs.refresh, reads.refresh]),
         ("summaries", [programs.summary, 0]),
         ("padding", [programs.padding, 0]),
         ("read-modify-write", [0, reads.rmw]),

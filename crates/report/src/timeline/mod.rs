@@ -70,6 +70,9 @@ fn cause(kind: Kind, class: Class, purpose: Purpose) -> &'static str {
         (Purpose::Fold, Kind::Erase) => "fold erase",
         (Purpose::Rebuild, Kind::Read) => "rebuild read",
         (Purpose::Rebuild, Kind::Program) => "rebuild write",
+        (Purpose::Refresh, Kind::Read) => "refresh read",
+        (Purpose::Refresh, Kind::Program) => "refresh write",
+        (Purpose::Refresh, Kind::Erase) => "refresh erase",
         // Erases do not depend on the class, merges do not copy back, and a switch merge copies nothing.
         _ => cause_by_class(kind, class),
     }

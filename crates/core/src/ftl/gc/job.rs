@@ -310,10 +310,13 @@ impl Job {
         true
     }
 
-    /// Chooses a block to evacuate: a cold or failed one, a victim, or a block of the SLC cache.
+    /// Chooses a block to evacuate: a cold or failed one, a victim, one to refresh, or a block of the SLC cache.
     fn choose(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
         let granted = self.granted;
         if self.choose_data(ftl, plane) {
+            return true;
+        }
+        if ftl.refresh.is_some() && !self.requesting && self.choose_refreshed(ftl, plane) {
             return true;
         }
         if !ftl.blocks.has_cache() || self.requesting || !ftl.folds(plane) {
@@ -322,6 +325,22 @@ impl Job {
         // A choice that found no victim is also that of a block to fold.
         self.granted = granted;
         self.choose_folded(ftl, plane)
+    }
+
+    /// Chooses a block to refresh, if one waits. It frees no space, and its erase may have to wait for trim records. So
+    /// the plane has a free block beyond its reserve, and is above the hard threshold, where the host would wait for
+    /// the refresh. The copies have programs of their own, and take no more room than the block gives back.
+    fn choose_refreshed(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
+        let least = ftl.shape().hard.max(ftl.blocks.reserve(plane, Role::Data));
+        let may_start = self.moving.copies.is_empty() && ftl.blocks.free_blocks(plane, Role::Data) > least;
+        let Some(refresh) = ftl.refresh.as_mut().filter(|_| may_start) else { return false };
+        let Some(block) = refresh.first(&ftl.blocks, plane) else { return false };
+        refresh.remove_first(plane);
+        ftl.blocks.take_refreshed(block);
+        ftl.counters.errors.refreshed += 1;
+        self.moving.start(ftl, block);
+        (self.gain, self.is_background) = (0, true);
+        true
     }
 
     /// Chooses a block of the SLC cache, if one is to be folded and its units find room.
@@ -403,8 +422,10 @@ impl Job {
     fn read_next(&mut self, ftl: &mut Ftl, plane: PlaneId) -> Option<Step> {
         let page = self.moving.read(ftl, 1)?;
         self.reclaimed += if self.folds(ftl) { 0 } else { page.invalid };
-        let is_own = ftl.blocks.plane_of(ftl.blocks.block_of(page.first)) == plane;
-        let copy_back = if is_own { ftl.shape().copy_back } else { Waste::Off };
+        // Data that is refreshed has to be corrected.
+        let block = ftl.blocks.block_of(page.first);
+        let is_through = ftl.blocks.plane_of(block) != plane || ftl.blocks.block(block).moved_for == CopyCause::Refresh;
+        let copy_back = if is_through { Waste::Off } else { ftl.shape().copy_back };
         // Wise copy-back moves no invalid units. A page that has some goes through the controller, which packs the
         // valid ones.
         let is_whole = page.units == ftl.shape().units_per_page.divisor();

@@ -77,15 +77,26 @@ impl Space {
         let first = self.take_candidate(region)?;
         let suits = self.reclaimable_of(first) >= least && self.wear_allows(first);
         let id = if suits { first } else { self.take_reclaiming(region, least, first)? };
+        self.make_victim(id, CopyCause::Gc);
+        Some(id)
+    }
+
+    /// Starts to refresh a closed block of data.
+    pub(in crate::ftl) fn take_refreshed(&mut self, id: BlockId) {
+        self.remove_candidate(id);
+        self.make_victim(id, CopyCause::Refresh);
+    }
+
+    /// Turns a closed block, which is not a candidate any more, into a victim.
+    fn make_victim(&mut self, id: BlockId, cause: CopyCause) {
         if let Some(wear) = &mut self.wear {
-            // The migration of a cold block in another plane of the pool ends.
+            // The migration of a cold block, possibly in another plane of the pool, ends.
             let plane = self.blocks_per_plane.divide(id.0) as usize;
             wear.migrations[plane].due.take_if(|due| *due == id);
         }
         let block = &mut self.blocks[id.index()];
         debug_assert_eq!(block.state, BlockState::Closed);
-        (block.state, block.moved_for) = (BlockState::Victim, CopyCause::Gc);
-        Some(id)
+        (block.state, block.moved_for) = (BlockState::Victim, cause);
     }
 
     /// Sets the reason for which the valid units of a victim are moved.

@@ -194,4 +194,9 @@ impl Space {
     pub fn moves_for_reasons(&self) -> bool {
         self.moves_for_reasons
     }
+
+    /// Sets whether the units of victims are moved for different reasons.
+    pub fn set_moves_for_reasons(&mut self, moves: bool) {
+        self.moves_for_reasons = moves;
+    }
 }

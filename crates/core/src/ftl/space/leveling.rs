@@ -170,6 +170,7 @@ impl Space {
         match self.block(block).moved_for {
             CopyCause::Wear if self.moves_for_reasons() => Purpose::Wear,
             CopyCause::Fold if self.moves_for_reasons() => Purpose::Fold,
+            CopyCause::Refresh if self.moves_for_reasons() => Purpose::Refresh,
             _ => Purpose::OfClass,
         }
     }
@@ -181,6 +182,7 @@ impl Space {
             CopyCause::Wear => ProgramCause::Wear,
             CopyCause::Fold => ProgramCause::Fold,
             CopyCause::Rebuild => ProgramCause::Rebuild,
+            CopyCause::Refresh => ProgramCause::Refresh,
             _ => ProgramCause::Gc,
         }
     }
@@ -191,6 +193,7 @@ impl Space {
         match self.block(victim).moved_for {
             CopyCause::Wear => ReadCause::Wear,
             CopyCause::Fold => ReadCause::Fold,
+            CopyCause::Refresh => ReadCause::Refresh,
             _ => ReadCause::Gc,
         }
     }

@@ -88,7 +88,7 @@ pub struct Space {
     superblocks: Option<Box<Superblocks>>,
     /// Number of the first region of host writes: that of the cache, or of data.
     first_host_region: u32,
-    /// True if wear is leveled, if there is an SLC cache, or if pages are rebuilt.
+    /// True if wear is leveled, if blocks are refreshed, if there is an SLC cache, or if pages are rebuilt.
     moves_for_reasons: bool,
     /// True if all host writes of a plane go to the same frontier.
     has_one_host_frontier: bool,
@@ -197,7 +197,7 @@ impl Space {
             awaiting_erase: BTreeMap::new(),
             has_rows: victims.iter().flatten().any(|victims| victims.closed.has_rows()),
             victims,
-            moves_for_reasons: wear.is_some() || cached > 0 || device.rebuilds(),
+            moves_for_reasons: wear.is_some() || cached > 0 || device.refresh().is_some() || device.rebuilds(),
             wear,
             first_host_region: if cached > 0 { Role::Cache as u32 * planes } else { 0 },
             has_one_host_frontier: cached == 0 && data.writes == 1,

@@ -70,6 +70,9 @@ section! {
         };
         /// Reads that were uncorrectable after the last retry. `faults.uncorrectable` has their consequences.
         uncorrectable: u64 = counts.uncorrectable;
+        /// Blocks that were refreshed (`config.errors.refresh`).
+        #[serde(default, skip_serializing_if = "is_zero")]
+        refreshed: u64 = counts.refreshed;
     }
 }
 

@@ -109,6 +109,9 @@ section! {
         /// Units of uncorrectable pages that were rebuilt from their stripe (`config.superblock.parity`).
         #[serde(default, skip_serializing_if = "is_zero")]
         rebuild: u64 = moved[CopyCause::Rebuild as usize];
+        /// Units whose block was refreshed (`config.errors.refresh`).
+        #[serde(default, skip_serializing_if = "is_zero")]
+        refresh: u64 = moved[CopyCause::Refresh as usize];
     }
 }
 

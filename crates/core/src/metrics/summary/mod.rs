@@ -442,9 +442,9 @@ impl Summary {
     }
 
     /// Returns the parts of the write amplification by cause: the host, garbage collection or merges, summaries,
-    /// unfilled space, the map, the trim journal, the checkpoint, folding and parity. They add up to the write
-    /// amplification. `None` without writes.
-    pub fn amplification_by_cause(&self) -> Option<[(&'static str, f64); 9]> {
+    /// unfilled space, the map, the trim journal, the checkpoint, folding, parity and refresh. They add up to the
+    /// write amplification. `None` without writes.
+    pub fn amplification_by_cause(&self) -> Option<[(&'static str, f64); 10]> {
         let Summary { config, updates, .. } = self;
         let total = self.write_amplification?;
         let units = |pages: f64| pages * f64::from(config.units_per_page()) / f64::from(config.pages_per_unit());
@@ -453,22 +453,22 @@ impl Summary {
             return Some(self.amplification_behind_buffer(total, units));
         }
         let written = (updates.covered + updates.uncovered + updates.first) as f64;
-        let [moved, folded] = self.pages_moved();
-        let (gc, folded) = (units(moved) / written, units(folded) / written);
+        let [gc, folded, refreshed] = self.pages_moved().map(|pages| units(pages) / written);
         let summaries = units(self.flash.programs_by_cause.summary as f64) / written;
         let map = units(self.flash.programs_by_cause.map as f64) / written;
         let journal = units(self.flash.programs_by_cause.journal as f64) / written;
         let checkpoint = units(self.flash.programs_by_cause.checkpoint as f64) / written;
         let parity = units(self.flash.programs_by_cause.parity as f64) / written;
-        let host_and_rest = (total - gc - summaries - map - journal - checkpoint - folded - parity).max(0.0);
+        let host_and_rest = total - gc - summaries - map - journal - checkpoint - folded - parity - refreshed;
+        let host_and_rest = host_and_rest.max(0.0);
         let host = host_and_rest.min(1.0 + updates.rewritten as f64 / written);
         let unfilled = host_and_rest - host;
-        Some(self.named([host, gc, summaries, unfilled, map, journal, checkpoint, folded, parity]))
+        Some(self.named([host, gc, summaries, unfilled, map, journal, checkpoint, folded, parity, refreshed]))
     }
 
     /// Names the parts of the write amplification by cause.
-    fn named(&self, parts: [f64; 9]) -> [(&'static str, f64); 9] {
-        let [host, moved, summaries, unfilled, map, journal, checkpoint, folded, parity] = parts;
+    fn named(&self, parts: [f64; 10]) -> [(&'static str, f64); 10] {
+        let [host, moved, summaries, unfilled, map, journal, checkpoint, folded, parity, refreshed] = parts;
         [
             ("host", host),
             (if self.config.merges_blocks() { "merges" } else { "gc" }, moved),
@@ -479,25 +479,27 @@ impl Summary {
             ("checkpoint", checkpoint),
             ("folding", folded),
             ("parity", parity),
+            ("refresh", refreshed),
         ]
     }
 
-    /// Returns the data moved in flash pages, without folding and by folding.
-    fn pages_moved(&self) -> [f64; 2] {
-        let (config, folded) = (&self.config, self.gc.units_moved.fold);
+    /// Returns the data moved in flash pages: for other causes, by folding, and by refresh.
+    fn pages_moved(&self) -> [f64; 3] {
+        let (config, moved) = (&self.config, &self.gc.units_moved);
         let per_page = f64::from(config.units_per_page());
-        let folded = (folded * u64::from(config.pages_per_unit())) as f64 / per_page;
-        [self.gc.pages_moved - folded, folded]
+        let [folded, refreshed] =
+            [moved.fold, moved.refresh].map(|units| (units * u64::from(config.pages_per_unit())) as f64 / per_page);
+        [self.gc.pages_moved - folded - refreshed, folded, refreshed]
     }
 
     /// Returns the parts of the write amplification with a buffer, which may write fewer units than the host.
-    fn amplification_behind_buffer(&self, total: f64, units: impl Fn(f64) -> f64) -> [(&'static str, f64); 9] {
+    fn amplification_behind_buffer(&self, total: f64, units: impl Fn(f64) -> f64) -> [(&'static str, f64); 10] {
         let flash = &self.flash;
         let summaries = units(flash.programs_by_cause.summary as f64);
         let parity = units(flash.programs_by_cause.parity as f64);
         let all = (flash.units.programmed + flash.units.unfilled) as f64 + summaries + parity;
         let share = |part: f64| part / all * total;
-        let [gc, folded] = self.pages_moved().map(|pages| share(units(pages)));
+        let [gc, folded, refreshed] = self.pages_moved().map(|pages| share(units(pages)));
         let unfilled = share(flash.units.unfilled as f64);
         let (summaries, parity) = (share(summaries), share(parity));
         let map = share(units(flash.programs_by_cause.map as f64));
@@ -505,8 +507,9 @@ impl Summary {
         let own = |pages: u64| share(units(pages as f64) / f64::from(self.config.units_per_page()));
         let causes_of = &flash.programs_by_cause;
         let (journal, checkpoint) = (own(causes_of.journal), own(causes_of.checkpoint));
-        let host = (total - gc - summaries - unfilled - map - journal - checkpoint - folded - parity).max(0.0);
-        self.named([host, gc, summaries, unfilled, map, journal, checkpoint, folded, parity])
+        let host = total - gc - summaries - unfilled - map - journal - checkpoint - folded - parity - refreshed;
+        let host = host.max(0.0);
+        self.named([host, gc, summaries, unfilled, map, journal, checkpoint, folded, parity, refreshed])
     }
 
     /// Sets the cost of the simulation.
