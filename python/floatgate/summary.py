@@ -1211,11 +1211,16 @@ class EnergyUse(Node):
     """Energy of a span of time in joules, by operation of the flash."""
 
     __slots__ = ()
+    _kinds: ClassVar[Mapping[str, str]] = {
+        "by_cause": "EnergyCauses"
+    }
     _absent: ClassVar[Mapping[str, Any]] = {
-        "mean_w": None, "per_host_byte_j": None
+        "mean_w": None, "per_host_byte_j": None, "per_request_j": None, "by_cause": {"host_j": 0.0, "gc_j": 0.0,
+        "wear_j": 0.0, "merge_j": 0.0, "fold_j": 0.0, "refresh_j": 0.0, "map_j": 0.0, "own_j": 0.0, "padding_j":
+        0.0}
     }
     _numbers: ClassVar[Collection[str]] = {
-        "mean_w", "per_host_byte_j"
+        "mean_w", "per_host_byte_j", "per_request_j"
     }
 
     read_j: float
@@ -1241,6 +1246,49 @@ class EnergyUse(Node):
 
     per_host_byte_j: float
     """Energy per byte that the host read or wrote; null without such bytes."""
+
+    per_request_j: float
+    """Energy per request of the host; null without requests."""
+
+    by_cause: EnergyCauses
+    """Energy of reads, programs and erases, by cause."""
+
+
+class EnergyCauses(Node):
+    """Energy of reads, programs and erases in joules, by cause.
+
+    An erase has the cause for which the data of its block were moved. The sum is that of `read_j`, `program_j` and
+    `erase_j`.
+    """
+
+    __slots__ = ()
+
+    host_j: float
+    """Reads and writes of the host, reads of partial writes, and reads ahead."""
+
+    gc_j: float
+    """Garbage collection."""
+
+    wear_j: float
+    """Wear leveling."""
+
+    merge_j: float
+    """Merges of logical blocks."""
+
+    fold_j: float
+    """Folding of the SLC cache."""
+
+    refresh_j: float
+    """Refresh."""
+
+    map_j: float
+    """Translation pages."""
+
+    own_j: float
+    """Summaries, parity, and records of the device itself."""
+
+    padding_j: float
+    """Pages of padding."""
 
 
 class Bottleneck(Node):

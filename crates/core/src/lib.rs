@@ -71,7 +71,7 @@ pub mod results {
 
 /// The summary of a run: the fields of the published result format.
 pub mod summary {
-    pub use crate::metrics::energy::EnergyUse;
+    pub use crate::metrics::energy::{EnergyCauses, EnergyUse};
     pub use crate::metrics::summary::{
         About, ArrayUse, ArrayWrites, Attribution, BackgroundGc, BadBlocks, Bottleneck, Bound, BufferEvictions,
         BufferReads, BufferUse, BufferWrites, Change, Changes, ChannelCounts, ChannelShares, ChipShares, Cost,
@@ -172,8 +172,8 @@ pub mod internals {
     pub use crate::lifetime::Lived;
     pub use crate::metrics::bounds::Work as BoundWork;
     pub use crate::metrics::collections::CollectionCounts;
-    pub use crate::metrics::counters::{BufferCounts, ClassCounts, MapCause, ReadCause};
-    pub use crate::metrics::energy::Work as EnergyWork;
+    pub use crate::metrics::counters::{BufferCounts, ClassCounts, EraseCause, MapCause, ReadCause};
+    pub use crate::metrics::energy::{Served as EnergyServed, Work as EnergyWork};
     pub use crate::metrics::results::OperationResults;
     pub use crate::metrics::series::{MAX_WINDOWS, MIN_WINDOWS};
     pub use crate::metrics::table::Count;

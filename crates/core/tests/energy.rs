@@ -1,12 +1,12 @@
 //! Energy by operation: equal to what a count of the operations by hand gives, to the last femtojoule.
 
-use floatgate_core::internals::EnergyWork as Work;
-use floatgate_core::results::{Interval, Sample, Statistics};
+use floatgate_core::internals::{EnergyServed as Served, EnergyWork as Work, EraseCause, ReadCause};
+use floatgate_core::results::{Interval, ProgramCause, Sample, Statistics};
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 use floatgate_core::simulation::{Device, Ssd};
-use floatgate_core::summary::EnergyUse;
+use floatgate_core::summary::{EnergyCauses, EnergyUse};
 use floatgate_core::timeline::{Kind, Phase, Probe};
 
 use crate::common::history::summary_of;
@@ -26,7 +26,7 @@ fn joules(femto: u64) -> f64 {
 fn energy_of(device: &Device) -> EnergyUse {
     let data = device.array().channel_time.iter().map(|time| time.data.ps() as i64).sum();
     let work = Work { counters: &device.ftl().counters, data, span: device.now() };
-    EnergyUse::new(device.config(), &work, 0).expect("energies are stated")
+    EnergyUse::new(device.config(), &work, Served::default()).expect("energies are stated")
 }
 
 #[test]
@@ -57,6 +57,44 @@ fn a_run_of_a_few_requests_has_the_energy_of_a_count_by_hand() {
     assert_eq!(energy.total_j, joules(total));
     assert_eq!(energy.mean_w, Some(joules(total) / (span_ns as f64 / 1e9)));
     assert_eq!(energy.per_host_byte_j, Some(joules(total) / (13 * PAGE) as f64));
+    assert_eq!(energy.per_request_j, Some(joules(total) / 13.0));
+    let cells = joules(3 * 7_000_000_000 + 310_000_000_000);
+    assert_eq!(energy.by_cause, EnergyCauses { host_j: cells, ..EnergyCauses::default() });
+}
+
+/// Returns the sum of the energies of all causes.
+fn sum_of(causes: EnergyCauses) -> f64 {
+    let EnergyCauses { host_j, gc_j, wear_j, merge_j, fold_j, refresh_j, map_j, own_j, padding_j } = causes;
+    host_j + gc_j + wear_j + merge_j + fold_j + refresh_j + map_j + own_j + padding_j
+}
+
+/// All causes together have the energy of all reads, programs and erases, each counted in femtojoules.
+#[test]
+fn the_energy_of_the_causes_is_that_of_the_operations() {
+    let tight = ["capacity.spare=0.45", "geometry.blocks=16"];
+    for options in [
+        &["mapping.block_summary.last_page=1KiB"][..],
+        &["mapping.scheme.dftl={ cache = \"2KiB\", entry = \"256B\" }", "geometry.blocks=24", "capacity.spare=0.5"],
+        &["gc.wear=static-threshold", "geometry.mapping_unit=2KiB"],
+    ] {
+        let mut device = device(&[&[ENERGY], &tight[..], options].concat());
+        serve(&mut device, 4_000, 20);
+        let (energy, causes) = (energy_of(&device), energy_of(&device).by_cause);
+        let cells = energy.read_j + energy.program_j + energy.erase_j;
+        assert!((sum_of(causes) / cells - 1.0).abs() < 1e-12, "{options:?}: {} {cells}", sum_of(causes));
+        let counters = device.ftl().counters;
+        let erases = counters.blocks_erased - counters.erases[EraseCause::Map as usize];
+        let of_wear = counters.erases[EraseCause::Wear as usize];
+        assert_eq!(counters.erases.iter().sum::<u64>(), counters.blocks_erased);
+        let [reads, programs] =
+            [counters.pages_read[ReadCause::Gc as usize], counters.pages_programmed[ProgramCause::Gc as usize]];
+        let gc = reads * 7_000_000_000 + programs * 31_000_000_000 + (erases - of_wear) * 211_000_000_000;
+        assert!(gc > 0);
+        assert_eq!(causes.gc_j, joules(gc), "{options:?}");
+        let host = counters.pages_read[ReadCause::Host as usize] + counters.pages_read[ReadCause::Rmw as usize];
+        let host = host * 7_000_000_000 + counters.pages_programmed[ProgramCause::Host as usize] * 31_000_000_000;
+        assert_eq!(causes.host_j, joules(host), "{options:?}");
+    }
 }
 
 /// Serves random requests and returns the phases of the cells by kind: reads, programs, erases and copy-backs.
@@ -145,7 +183,10 @@ fn pages_in_slc_mode_have_energies_of_their_own() {
         };
         let [native_reads, slc_reads] = [25, 20].map(|us| of(Kind::Read, us));
         let [native_programs, slc_programs] = [200, 75].map(|us| of(Kind::Program, us));
-        assert!(slc_reads.min(slc_programs).min(device.ftl().counters.slc.pages_programmed) > 0, "no page in SLC mode");
+        assert!(
+            slc_reads.min(slc_programs).min(device.ftl().counters.slc.pages_programmed.iter().sum()) > 0,
+            "no page in SLC mode"
+        );
         let energy = energy_of(&device);
         let (read, program) = ([7_000_000_000, 1_000_000_000], [31_000_000_000, 3_000_000_000]);
         assert_eq!(energy.read_j, joules(native_reads * read[0] + slc_reads * read[1]), "{pages}");

@@ -2,7 +2,7 @@
 //! docs/model/slc_cache.md.
 
 use floatgate_core::flash::{BlockState, Role};
-use floatgate_core::internals::{EnergyWork as Work, ReadCause};
+use floatgate_core::internals::{EnergyServed as Served, EnergyWork as Work, ReadCause};
 use floatgate_core::policies::Purpose;
 use floatgate_core::preparation::precondition;
 use floatgate_core::results::{CopyCause, ProgramCause};
@@ -88,7 +88,11 @@ fn three_blocks_of_the_cache_fill_the_programs_of_one_native_block() {
     let before = device.ftl().counters;
     write(&mut device, 0, 3 * PAGES);
     let done = device.ftl().counters.since(&before);
-    assert_eq!(done.slc.pages_programmed, 3 * PAGES, "a program in SLC mode fills one page of each wordline");
+    assert_eq!(
+        done.slc.pages_programmed.iter().sum::<u64>(),
+        3 * PAGES,
+        "a program in SLC mode fills one page of each wordline"
+    );
     assert_eq!((done.slc.folded_idle, done.program_commands), (3, 3 * PAGES + 3 * PAGES / 3));
     assert_eq!((done.units_padded, full_blocks(&device)), (0, 0));
     device.check_invariants().unwrap();
@@ -174,7 +178,7 @@ fn reads_of_the_cache_take_the_time_of_slc_mode() {
     };
     assert_eq!(at(&mut device, Operation::Write), PAGE + SLC_PROGRAM);
     assert_eq!(at(&mut device, Operation::Read), SLC_READ + PAGE);
-    assert_eq!(device.ftl().counters.slc.pages_read, 1);
+    assert_eq!(device.ftl().counters.slc.pages_read.iter().sum::<u64>(), 1);
     // After folding, the unit is in a native block.
     write(&mut device, 1, BLOCKS * PAGES);
     assert!(device.ftl().counters.slc.folded > 0);
@@ -213,11 +217,11 @@ fn write_amplification_is_split_into_host_collection_and_folding() {
         };
         slices.iter().filter(is_it).count() as u64
     };
-    assert_eq!(of(Kind::Program, SLC_PROGRAM), done.slc.pages_programmed);
-    assert_eq!(of(Kind::Read, SLC_READ), done.slc.pages_read);
+    assert_eq!(of(Kind::Program, SLC_PROGRAM), done.slc.pages_programmed.iter().sum::<u64>());
+    assert_eq!(of(Kind::Read, SLC_READ), done.slc.pages_read.iter().sum::<u64>());
     assert_eq!(of(Kind::Erase, ERASE), done.blocks_erased);
     let work = Work { counters: &done, data: 0, span: Time::ZERO };
-    let energy = EnergyUse::new(device.config(), &work, 0).unwrap();
+    let energy = EnergyUse::new(device.config(), &work, Served::default()).unwrap();
     let femto = of(Kind::Read, READ) * 7_000_000_000 + of(Kind::Read, SLC_READ) * 1_000_000_000;
     assert_eq!(energy.read_j, femto as f64 / 1e15);
     let purposes = slices.iter().filter(|slice| slice.phase == Phase::Cell && slice.purpose == Purpose::Fold);

@@ -90,7 +90,7 @@ fn every_counter_is_in_results() {
         &[
             "nand.cell=mlc",
             "nand.slc_mode={ read = \"20us\", program = \"75us\" }",
-            "energy={ slc_read = \"1uJ\", slc_program = \"1uJ\" }",
+            "energy={ erase = \"1uJ\", slc_read = \"1uJ\", slc_program = \"1uJ\" }",
         ],
         &["nand.cell=mlc", "nand.slc_mode={ read = \"20us\", program = \"75us\" }", "slc_cache.blocks=4"],
     ];

@@ -94,7 +94,7 @@ impl Device {
         let of = Operation { purpose, ..Operation::of(&read, self.dispatch.rank_of(read.class), tag) };
         let data = needed.unwrap_or_else(whole);
         *self.array.draft_mut(at) = self.array.timing().read(of, pages, data, || self.ftl.page_in_block(read.ppn));
-        if self.ftl.folding.is_some() && self.ftl.note_cache_read(read.ppn, pages) {
+        if self.ftl.folding.is_some() && self.ftl.note_cache_read(read.ppn, cause, pages) {
             self.array.set_cells(at, |ppn| self.ftl.cells_of(ppn));
         }
         true

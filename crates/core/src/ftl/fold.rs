@@ -6,7 +6,7 @@
 use super::Ftl;
 use super::mapping::Location;
 use super::space::{Claim, InHand, Role};
-use crate::metrics::counters::ProgramCause;
+use crate::metrics::counters::{ProgramCause, ReadCause};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 
 impl Ftl {
@@ -94,9 +94,9 @@ impl Ftl {
             }
         }
         let at = self.blocks.cache_frontier(plane);
-        let before = self.counters.pages_programmed_total();
+        let before = self.counters.pages_programmed[ProgramCause::Host as usize];
         let ppn = self.program_now(at, ProgramCause::Host, lpn.0);
-        self.counters.slc.pages_programmed += self.counters.pages_programmed_total() - before;
+        self.note_programmed_in_slc(ProgramCause::Host, before);
         self.counters.slc.cache_units += 1;
         self.written_now(lpn, old, ppn, contents);
         self.close_if_full(ppn, at, Role::Cache);
@@ -107,18 +107,24 @@ impl Ftl {
     /// Completes the program that functional writes have started in the cache of a plane. If idle time folds, folds all
     /// full blocks.
     pub(super) fn seal_cache(&mut self, plane: PlaneId) {
-        let before = self.counters.pages_programmed_total();
+        let before = self.counters.pages_programmed[ProgramCause::Padding as usize];
         self.pad(self.blocks.cache_frontier(plane), self.blocks.size(Role::Cache).program_units);
-        self.counters.slc.pages_programmed += self.counters.pages_programmed_total() - before;
+        self.note_programmed_in_slc(ProgramCause::Padding, before);
         let folds_all = self.folding.as_ref().is_some_and(|folding| folding.idle.is_some());
         while folds_all && self.fold_now(plane) {}
     }
 
+    /// Counts the pages of a cause that were programmed in SLC mode since there were `before`.
+    fn note_programmed_in_slc(&mut self, cause: ProgramCause, before: u64) {
+        let count = self.counters.pages_programmed[cause as usize] - before;
+        self.counters.slc.pages_programmed[cause as usize] += count;
+    }
+
     /// Counts a read of `pages` pages if it is in the SLC cache. Returns `true` if it is.
     #[inline(never)]
-    pub fn note_cache_read(&mut self, ppn: Ppn, pages: u32) -> bool {
+    pub fn note_cache_read(&mut self, ppn: Ppn, cause: ReadCause, pages: u32) -> bool {
         let is_cached = self.blocks.role_at(ppn) == Role::Cache;
-        self.counters.slc.pages_read += if is_cached { u64::from(pages) } else { 0 };
+        self.counters.slc.pages_read[cause as usize] += if is_cached { u64::from(pages) } else { 0 };
         is_cached
     }
 
@@ -126,8 +132,11 @@ impl Ftl {
     #[cold]
     pub fn note_cache_program(&mut self, plane: PlaneId, cause: ProgramCause, units: u32) {
         let size = *self.blocks.size(Role::Cache);
+        let padding = self.counters.pages_programmed[ProgramCause::Padding as usize];
+        let before = self.counters.pages_programmed[cause as usize];
         self.note_program_of(&size, cause, units);
-        self.counters.slc.pages_programmed += u64::from(size.program_pages);
+        self.note_programmed_in_slc(cause, before);
+        self.note_programmed_in_slc(ProgramCause::Padding, padding);
         self.counters.slc.cache_units += u64::from(units);
         self.note_in_pools(plane, cause, units);
     }

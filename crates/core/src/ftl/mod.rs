@@ -548,7 +548,8 @@ impl Ftl {
         self.counters.program_commands += 1;
         let pages = u64::from(self.blocks.size(role).program_pages);
         self.counters.pages_programmed[ProgramCause::Summary as usize] += pages;
-        self.counters.slc.pages_programmed += if self.blocks.cells(role).is_native() { 0 } else { pages };
+        self.counters.slc.pages_programmed[ProgramCause::Summary as usize] +=
+            if self.blocks.cells(role).is_native() { 0 } else { pages };
     }
 
     /// Counts a read of `pages` pages.
@@ -894,11 +895,12 @@ impl Ftl {
             media.erase(block);
         }
         self.forget_lost(block);
+        let cause = self.blocks.cause_of_erase(block);
         self.blocks.erased(block);
         if self.faults.is_some() {
             self.pay_map(self.blocks.plane_of(block));
         }
-        self.counters.blocks_erased += 1;
+        self.counters.note_erase(cause);
     }
 
     /// Returns `true` if a mapping unit belongs to the device, not to the host.

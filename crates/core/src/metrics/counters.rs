@@ -82,6 +82,29 @@ causes! {
     }
 }
 
+/// Cause of an erase: that for which the units of the block were moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum EraseCause {
+    /// Garbage collection, also of blocks with failed programs.
+    Gc,
+    /// Wear leveling.
+    Wear,
+    /// Merges of logical blocks.
+    Merge,
+    /// Folding.
+    Fold,
+    /// Refresh.
+    Refresh,
+    /// Garbage collection of translation pages.
+    Map,
+}
+
+impl EraseCause {
+    /// Number of causes.
+    pub const COUNT: usize = EraseCause::Map as usize + 1;
+}
+
 causes! {
     /// Kind of merge of the two blocks of a logical block (Gupta et al., ASPLOS 2009, Section 2).
     pub enum MergeKind,
@@ -294,10 +317,10 @@ counters! {
 counters! {
     /// Pages of blocks in SLC mode, without translation pages.
     pub struct SlcCounts {
-        /// Pages read.
-        pages_read: u64;
-        /// Pages programmed.
-        pages_programmed: u64;
+        /// Pages read, by cause.
+        pages_read: [u64; ReadCause::ALL.len()];
+        /// Pages programmed, by cause.
+        pages_programmed: [u64; ProgramCause::ALL.len()];
         /// Mapping units written to the SLC cache, with data.
         cache_units: u64 => cache_units, cache_units;
         /// Blocks of the SLC cache that folding has chosen.
@@ -305,6 +328,14 @@ counters! {
         /// Part of them in idle time.
         folded_idle: u64;
     }
+}
+
+/// Replaces the first of several counts by their sum, and the others by 0.
+fn sum_up(counts: &mut [u64]) -> &mut u64 {
+    let sum = counts.iter().sum();
+    counts.fill(0);
+    counts[0] = sum;
+    &mut counts[0]
 }
 
 /// Positions of the counts of folding, of parity, of rebuilds, of refresh and of reads ahead among all counts. Saved
@@ -405,13 +436,15 @@ counters! {
         errors: ErrorCounts;
         /// Uncorrectable page reads whose data were rebuilt from their stripe. Saved states do not include them.
         rebuilt: u64;
+        /// Blocks erased, by cause. Saved states have only their sum.
+        erases: [u64; EraseCause::COUNT];
     }
 }
 
 impl Counters {
     /// Returns the counts that saved states include, in a fixed order. [`Counters::of_saved`] reads them.
     pub fn saved(&self) -> Vec<u64> {
-        let Counters { units_rewritten, background, log_blocks, faults, slc, errors, rebuilt, .. } = self;
+        let Counters { units_rewritten, background, log_blocks, faults, slc, errors, rebuilt, erases, .. } = self;
         let left_out = [
             units_rewritten.values(),
             background.values(),
@@ -420,6 +453,7 @@ impl Counters {
             slc.values(),
             errors.values(),
             rebuilt.values(),
+            erases.values(),
         ];
         let mut values = self.values();
         values.truncate(values.len() - left_out.concat().len());
@@ -455,9 +489,11 @@ impl Counters {
         Counters::of_values(&values)
     }
 
-    /// Returns the counts of folding, which states of devices with an SLC cache include.
+    /// Returns the counts of folding, which states of devices with an SLC cache include. Pages in SLC mode count as
+    /// those of the host there.
     pub fn of_folding(&mut self) -> Vec<&mut u64> {
         let SlcCounts { pages_read, pages_programmed, cache_units, folded, folded_idle } = &mut self.slc;
+        let [pages_read, pages_programmed] = [&mut pages_read[..], &mut pages_programmed[..]].map(sum_up);
         vec![
             &mut self.pages_programmed[ProgramCause::Fold as usize],
             &mut self.pages_read[ReadCause::Fold as usize],
@@ -468,6 +504,12 @@ impl Counters {
             folded,
             folded_idle,
         ]
+    }
+
+    /// Counts an erase of a block.
+    pub fn note_erase(&mut self, cause: EraseCause) {
+        self.blocks_erased += 1;
+        self.erases[cause as usize] += 1;
     }
 
     /// Returns the data moved, in flash pages.

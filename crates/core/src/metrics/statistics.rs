@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
 
 use super::counters::{BufferCounts, Counters, ratio};
-use super::energy::{EnergyUse, Work};
+use super::energy::{EnergyUse, Served, Work};
 use super::summary::units_programmed;
 use super::table::{Count, Value, Values};
 use crate::config::DeviceConfig;
@@ -43,7 +43,7 @@ impl Interval<'_> {
     /// Returns the energy, or `None` if the device states none.
     fn energy(&self) -> Option<EnergyUse> {
         let data = self.channels.iter().map(|[data, _]| data).sum();
-        EnergyUse::new(self.config, &Work { counters: self.counters, data, span: self.span }, 0)
+        EnergyUse::new(self.config, &Work { counters: self.counters, data, span: self.span }, Served::default())
     }
 }
 

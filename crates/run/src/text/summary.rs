@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use floatgate_core::device_file::{Concurrency, DeviceConfig};
 use floatgate_core::summary::{
-    ArrayUse, BufferUse, Live, LogBlocks, MapPages, Merges, Operations, ParallelCommands, Requests, Share, Summary,
+    ArrayUse, BufferUse, EnergyCauses, Live, LogBlocks, MapPages, Merges, Operations, ParallelCommands, Requests,
+    Share, Summary,
 };
 use floatgate_report::live::clients;
 use floatgate_report::number::grouped;
@@ -667,7 +668,33 @@ fn energy(page: &mut Page, summary: &Summary) {
     let power = or_dash(energy.mean_w, |power| in_prefixed(power, "W"));
     let per_byte = or_dash(energy.per_host_byte_j, |energy| in_prefixed(energy, "J"));
     let total = in_prefixed(energy.total_j, "J");
-    page.line("energy", format!("{total}{parts}; {power} on average, {per_byte} per host byte"));
+    let per_request = or_dash(energy.per_request_j, |energy| in_prefixed(energy, "J"));
+    let per = format!("{per_byte} per host byte, {per_request} per request");
+    page.line("energy", format!("{total}{parts}; {power} on average, {per}"));
+    energy_by_cause(page, &energy.by_cause);
+}
+
+/// Writes the energy of reads, programs and erases by cause, if there are several causes.
+fn energy_by_cause(page: &mut Page, causes: &EnergyCauses) {
+    let causes = [
+        ("host", causes.host_j),
+        ("GC", causes.gc_j),
+        ("wear leveling", causes.wear_j),
+        ("merges", causes.merge_j),
+        ("folding", causes.fold_j),
+        ("refresh", causes.refresh_j),
+        ("map", causes.map_j),
+        ("records", causes.own_j),
+        ("padding", causes.padding_j),
+    ];
+    let parts: Vec<String> = causes
+        .iter()
+        .filter(|(_, part)| *part > 0.0)
+        .map(|(name, part)| format!("{name} {}", in_prefixed(*part, "J")))
+        .collect();
+    if parts.len() > 1 {
+        page.line("energy of cells", parts.join(", "));
+    }
 }
 
 /// Formats a value below or above 1 with the prefix of its unit.

@@ -8,7 +8,7 @@
 use super::region::RegionId;
 use super::{BlockState, FrontierId, LOOK_AHEAD, RegionView, Role, Space};
 use crate::ftl::gc::wear::WearPolicy;
-use crate::metrics::counters::{CopyCause, ProgramCause, ReadCause};
+use crate::metrics::counters::{CopyCause, EraseCause, ProgramCause, ReadCause};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::work::Purpose;
 
@@ -195,6 +195,19 @@ impl Space {
             CopyCause::Fold => ReadCause::Fold,
             CopyCause::Refresh => ReadCause::Refresh,
             _ => ReadCause::Gc,
+        }
+    }
+
+    /// Returns the cause of the erase of a block.
+    pub fn cause_of_erase(&self, id: BlockId) -> EraseCause {
+        let block = self.block(id);
+        match block.moved_for {
+            _ if block.role == Role::Map => EraseCause::Map,
+            CopyCause::Gc | CopyCause::FailedBlock | CopyCause::Background => EraseCause::Gc,
+            CopyCause::Wear => EraseCause::Wear,
+            CopyCause::Merge => EraseCause::Merge,
+            CopyCause::Fold => EraseCause::Fold,
+            CopyCause::Refresh => EraseCause::Refresh,
         }
     }
 

@@ -5,7 +5,7 @@ use super::*;
 use crate::metrics::attribution::Bands;
 use crate::metrics::bounds::Demand;
 use crate::metrics::counters::{Counters, ProgramCause};
-use crate::metrics::energy::Work;
+use crate::metrics::energy::{Served, Work};
 use crate::metrics::results::{OperationResults, StreamResults};
 use crate::sim::request::Operation;
 use crate::sim::time::Time;
@@ -97,7 +97,8 @@ impl EnergyUse {
         let Measurement { config, results, counters, elapsed, channels, .. } = *measurement;
         let data = channels.iter().map(|time| time.data.0 as i64).sum();
         let bytes = [Operation::Read, Operation::Write].map(|operation| results.of(operation).bytes);
-        EnergyUse::new(config, &Work { counters, data, span: elapsed }, bytes.iter().sum())
+        let served = Served { bytes: bytes.iter().sum(), requests: results.all().count() };
+        EnergyUse::new(config, &Work { counters, data, span: elapsed }, served)
     }
 }
 

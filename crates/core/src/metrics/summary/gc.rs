@@ -59,9 +59,9 @@ section! {
         /// Mapping units written to the cache. Other units of the host went to native blocks.
         units: u64 = counts.cache_units;
         /// Pages of the cache that were read, for any cause.
-        pages_read: u64 = counts.pages_read;
+        pages_read: u64 = counts.pages_read.iter().sum();
         /// Pages of the cache that were programmed, for any cause.
-        pages_programmed: u64 = counts.pages_programmed;
+        pages_programmed: u64 = counts.pages_programmed.iter().sum();
         /// Blocks of the cache that folding has chosen.
         folded: u64 = counts.folded;
         /// Part of them in idle time (`config.slc_cache.idle`).
