@@ -97,6 +97,7 @@ proptest! {
             &["buffer.capacity=64KiB"],
             &["nand.advanced.suspend.program=true"],
             &["geometry.mapping_unit=2KiB"],
+            &["controller.power_cap=1"],
             &["mapping.block_summary.last_page=512B"],
         ][variant];
         serve(&mut device(overrides), &requests);

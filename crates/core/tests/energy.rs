@@ -1,11 +1,11 @@
 //! Energy by operation: equal to what a count of the operations by hand gives, to the last femtojoule.
 
 use floatgate_core::internals::{EnergyServed as Served, EnergyWork as Work, EraseCause, ReadCause};
-use floatgate_core::results::{Interval, ProgramCause, Sample, Statistics};
+use floatgate_core::results::{Interval, Part, ProgramCause, Sample, Statistics};
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::simulation::{Device, Ssd};
+use floatgate_core::simulation::{Device, Options, Ssd};
 use floatgate_core::summary::{EnergyCauses, EnergyUse};
 use floatgate_core::timeline::{Kind, Phase, Probe};
 
@@ -242,4 +242,64 @@ fn a_device_without_energies_reports_none() {
         object[echo] = without[echo].clone();
     }
     assert_eq!(with, without);
+}
+
+/// Returns a device of four dies, each with a channel of its own, and a limit of programs and erases.
+fn capped(cap: u64, options: &[&str]) -> Device {
+    let cap = format!("controller.power_cap={cap}");
+    let shape = ["geometry.channels=4", "geometry.chips=1", "allocation.static.order=channel-chip-die-plane"];
+    let options = [&shape[..], &[&cap], options].concat();
+    common::build(common::device_config(&options), Options { attribution: true, ..Options::default() })
+}
+
+/// Programs that start on all dies at the same time take as many turns of tPROG as the cap needs.
+#[test]
+fn programs_above_the_power_cap_take_turns() {
+    let (transfer, program) = (Time::from_ns(102_400), Time::from_us(200));
+    for cap in 1..=5 {
+        let mut device = capped(cap, &[]);
+        for unit in 0..4 {
+            let write = units(&device, Operation::Write, unit, 1);
+            submit(&mut device, Time::ZERO, write);
+        }
+        let mut finished: Vec<Time> = drain(&mut device).iter().map(|completion| completion.finish).collect();
+        finished.sort_unstable();
+        let turn = |index: u64| transfer + Time(program.0 * (index / cap + 1));
+        assert_eq!(finished, [0, 1, 2, 3].map(turn), "cap {cap}");
+        let mut breakdowns = Vec::new();
+        device.take_breakdowns(&mut breakdowns);
+        let mut waits: Vec<Time> = breakdowns.iter().map(|breakdown| breakdown.of(Part::Die)).collect();
+        waits.sort_unstable();
+        assert_eq!(waits, [0, 1, 2, 3].map(|index: u64| Time(program.0 * (index / cap))), "cap {cap}");
+        assert!(breakdowns.iter().all(|breakdown| breakdown.of(Part::Bus) == transfer));
+    }
+}
+
+/// At no time do more dies program or erase than the cap allows.
+#[test]
+fn no_more_dies_program_or_erase_than_the_power_cap() {
+    for (cap, options) in [(1, &[][..]), (2, &["geometry.planes=2"]), (3, &["gc.pace=proportional"])] {
+        let mut device = capped(cap, &[options, &["capacity.spare=0.35", "geometry.blocks=16"]].concat());
+        serve(&mut device, 4_000, 30);
+        let slices = device.array().probe().expect("it was switched on").slices().iter();
+        let powered = |kind| !matches!(kind, Kind::Read);
+        let mut changes: Vec<(Time, i64)> = slices
+            .filter(|slice| slice.phase == Phase::Cell && powered(slice.kind))
+            .flat_map(|slice| [(slice.start, 1), (slice.end, -1)])
+            .collect();
+        changes.sort_unstable();
+        let most = changes.iter().scan(0, |sum, (_, change)| {
+            *sum += change;
+            Some(*sum)
+        });
+        assert_eq!(most.max(), Some(cap as i64), "{options:?}");
+    }
+}
+
+#[test]
+fn a_power_cap_is_refused_with_operations_that_overlap() {
+    for overlap in ["suspend.erase", "suspend.program", "cache_read", "cache_program"] {
+        let refused = common::refusal(&["controller.power_cap=2", &format!("nand.advanced.{overlap}=true")]);
+        assert!(refused.contains("needs programs and erases without interruption"), "{refused}");
+    }
 }

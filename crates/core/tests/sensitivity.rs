@@ -332,6 +332,7 @@ const CASES: &[Case] = &[
     ("gc.throttle.delay", &["gc.throttle.below=6"], WRITES, &["100us", "1ms"]),
     ("scheduler", &[], MIX, ALL),
     ("controller.write_slots", &[], WRITES, &["-", "2"]),
+    ("controller.power_cap", &[], WRITES, &["-", "1", "3"]),
     ("faults.factory_bad", &[], WRITES, &["0", "1"]),
     ("faults.program_rate", &[], WRITES, &["0.0", "0.001"]),
     ("faults.erase_rate", &[], WRITES, &["0.0", "0.05"]),

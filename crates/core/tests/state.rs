@@ -323,6 +323,7 @@ const SHAPELESS: &[(&str, &[&str], &str)] = &[
     ("scheduler", &[], "read-first"),
     ("controller.write_slots", &[], "99"),
     ("controller.fill_timeout", &["geometry.pages_per_program=2"], "1ms"),
+    ("controller.power_cap", &[], "2"),
     ("controller.firmware.cores", &[], "2"),
     ("controller.firmware.clock", &[], "\"1GHz\""),
     ("controller.firmware.interrupt", &[], "9"),

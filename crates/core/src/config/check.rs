@@ -212,6 +212,11 @@ impl Check<'_> {
         if let Some(firmware) = &self.device.controller.firmware {
             self.firmware(firmware);
         }
+        if let Some(cap) = self.device.controller.power_cap.filter(|_| self.device.nand.advanced.overlaps()) {
+            let what = "needs programs and erases without interruption: leave out nand.advanced.suspend, cache_read and \
+                        cache_program, or the cap";
+            self.refuse("controller.power_cap", cap, what);
+        }
     }
 
     fn fill_timeout(&mut self) {

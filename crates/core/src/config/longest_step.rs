@@ -26,7 +26,12 @@ impl DeviceConfig {
         let data = |direction| Time(self.data_time(self.page_bytes(), direction).0.saturating_mul(pages));
         let cycles = self.bus.command_cycles;
         let commands = self.command_time(cycles.read + cycles.program + cycles.erase);
-        times.fold(commands.later(data(Direction::In)).later(data(Direction::Out)), |sum, time| sum.later(time.time()))
+        let alone = times
+            .fold(commands.later(data(Direction::In)).later(data(Direction::Out)), |sum, time| sum.later(time.time()));
+        // All execution units may wait for the power of one another.
+        let units = self.total_planes() / self.planes_per_unit();
+        let turns = self.controller.power_cap.map_or(1, |cap| units.div_ceil(cap.max(1)) + 1);
+        Time(alone.0.saturating_mul(turns.into()))
     }
 
     /// Returns the sum of the times of `bytes` on the host link and at the memory of the buffer.

@@ -650,6 +650,11 @@ pub struct Controller {
     /// or FUA ends the wait.
     #[schemars(extend("x-range" = limits::TIME))]
     pub fill_timeout: Duration,
+    /// Maximum number of execution units that program or erase at the same time, for a limit of power. Further programs
+    /// and erases wait after their transfer, in the order of their starts. Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub power_cap: Option<u32>,
     /// Costs of the controller's firmware. Without this table it takes no time.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Firmware")]
@@ -658,7 +663,7 @@ pub struct Controller {
 
 impl Default for Controller {
     fn default() -> Self {
-        Controller { write_slots: 4096, fill_timeout: Duration(0), firmware: None }
+        Controller { write_slots: 4096, fill_timeout: Duration(0), power_cap: None, firmware: None }
     }
 }
 

@@ -208,6 +208,8 @@ pub struct Array {
     leads: bool,
     /// LUN that holds each channel, or `NONE`; empty if garbage collection holds no channels.
     held_by: Vec<LunId>,
+    /// End of the last program or erase in each place that `controller.power_cap` allows; empty without a limit.
+    powered: Vec<Time>,
     last_channel: u32,
     switch_free: Time,
     /// Time spent. Indexed by channel.
@@ -277,6 +279,7 @@ impl Array {
             control: vec![Time::ZERO; if per_control > 1 { (buses / per_control) as usize } else { 0 }],
             channels_per_control: per_control,
             held_by: vec![LunId::NONE; if device.gc.pace == GcPace::Exclusive { buses as usize } else { 0 }],
+            powered: vec![Time::ZERO; device.controller.power_cap.map_or(0, |cap| cap.min(units) as usize)],
             last_channel: NOWHERE,
             switch_free: Time::ZERO,
             channel_time: vec![ChannelTime::default(); buses as usize],
@@ -832,6 +835,7 @@ impl Array {
         } else {
             self.seize(unit, (kind, plane), from, members, command, data_in)
         };
+        let begin = if self.powered.is_empty() { begin } else { self.await_power(unit, begin, cell) };
         let end = begin + cell;
         let state = &mut self.units[unit];
         state.phase = Phase::Cell;
@@ -843,6 +847,25 @@ impl Array {
         if self.probe().is_some() {
             self.show_cells(unit, begin, end);
         }
+    }
+
+    /// Returns the time at which the power allows the cells of a unit to work, from `begin` on for `cell`. The ends of
+    /// all operations are known, so programs and erases take the power in the order in which they start.
+    #[cold]
+    fn await_power(&mut self, unit: ExecUnitId, begin: Time, cell: Time) -> Time {
+        let Unit { operation, programs, .. } = &self.units[unit];
+        let is_read = match operation.kind {
+            Kind::Read => true,
+            Kind::CopyBack => !programs,
+            Kind::Program | Kind::Erase => false,
+        };
+        let Some(first) = self.powered.iter_mut().min().filter(|_| !is_read) else { return begin };
+        let start = begin.max(*first);
+        *first = start + cell;
+        if let Some(accounting) = self.accounting_mut() {
+            accounting.await_power(unit, start - begin);
+        }
+        start
     }
 
     /// Continues an operation that has been granted its channel.

@@ -149,10 +149,10 @@ impl LunTimes {
     /// Returns the times so far of the operation of a unit of the LUN, in which the cells worked for `cell`.
     #[inline(always)]
     fn turn(&self, unit: &ExecUnitTimes, cell: Time, now: Time) -> OperationTimes {
-        let ExecUnitTimes { channel, channel_wait, gc_wait, .. } = *unit;
+        let ExecUnitTimes { channel, channel_wait, gc_wait, power_wait, .. } = *unit;
         let (start, all) = (self.start, self.all);
-        let wait = Wait { die: Time::ZERO, channel: channel_wait, gc: gc_wait };
-        let bus = now - start - cell - channel_wait - gc_wait;
+        let wait = Wait { die: power_wait, channel: channel_wait, gc: gc_wait };
+        let bus = now - start - cell - channel_wait - gc_wait - power_wait;
         OperationTimes { channel, start, mark: self.mark(start), all, wait, bus, cell }
     }
 
@@ -176,13 +176,15 @@ struct ExecUnitTimes {
     /// Waits for the channel during the operation: for the host, and for garbage collection.
     channel_wait: Time,
     gc_wait: Time,
+    /// Wait for power during the operation (`controller.power_cap`).
+    power_wait: Time,
 }
 
 impl ExecUnitTimes {
     /// Ends the operation.
     #[inline(always)]
     fn end(&mut self) {
-        (self.channel_wait, self.gc_wait) = (Time::ZERO, Time::ZERO);
+        (self.channel_wait, self.gc_wait, self.power_wait) = (Time::ZERO, Time::ZERO, Time::ZERO);
     }
 }
 
@@ -287,6 +289,11 @@ impl BusyAccounting {
     fn start_of_all(&mut self, lun: LunId, holder: Holder, now: Time) {
         self.luns[lun].all = self.mark_all_of(lun, now);
         self.count(lun, holder, |sum| sum.enter(now));
+    }
+
+    /// Adds a wait of a unit for power.
+    pub fn await_power(&mut self, unit: ExecUnitId, wait: Time) {
+        self.units[unit].power_wait += wait;
     }
 
     /// Returns the times of the operation of a unit of `lun` so far, in which the cells worked for `cell`.

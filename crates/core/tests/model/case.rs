@@ -193,7 +193,7 @@ impl Case {
     /// Draws a device with errors of read data, including uncorrectable ones.
     pub fn erroneous(seed: u64) -> Case {
         let scheme = *pick(&mut Rng::new(seed, "model/erroneous"), &[Scheme::Page, Scheme::Dftl, Scheme::Logs]);
-        Case::draw(seed, seed.is_multiple_of(5), scheme, &[faults, errors])
+        Case::draw(seed, seed.is_multiple_of(5), scheme, &[faults, errors, power])
     }
 
     /// Draws a device with block mapping or log blocks, and with failures of blocks, programs, erases and reads.
@@ -956,6 +956,13 @@ fn errors(rng: &mut Rng, overrides: &mut Vec<String>) {
         overrides.push("errors.rate.disturb=0.02".to_owned());
         overrides.push("errors.rate.disturb_reads=1.0".to_owned());
         overrides.push("errors.refresh.retries=1".to_owned());
+    }
+}
+
+/// Draws a limit of programs and erases at the same time, if operations do not overlap.
+fn power(rng: &mut Rng, overrides: &mut Vec<String>) {
+    if one_in(rng, 2) && !device_config(overrides).nand.advanced.overlaps() {
+        overrides.push(format!("controller.power_cap={}", between(rng, 1, 4)));
     }
 }
 
