@@ -53,6 +53,8 @@ pub struct EnergyCauses {
     pub fold_j: f64,
     /// Refresh.
     pub refresh_j: f64,
+    /// Reads and programs of rebuilds of uncorrectable pages.
+    pub rebuild_j: f64,
     /// Translation pages.
     pub map_j: f64,
     /// Summaries, parity, and records of the device itself.
@@ -163,6 +165,7 @@ impl Cells<'_> {
             merge_j: moves(Read::Merge, Program::Merge, Erase::Merge),
             fold_j: moves(Read::Fold, Program::Fold, Erase::Fold),
             refresh_j: moves(Read::Refresh, Program::Refresh, Erase::Refresh),
+            rebuild_j: joules(read(Read::Rebuild) + program(Program::Rebuild)),
             map_j: moves(Read::Map, Program::Map, Erase::Map),
             own_j: joules(own.iter().sum()),
             padding_j: joules(program(Program::Padding)),

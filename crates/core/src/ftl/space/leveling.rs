@@ -203,7 +203,7 @@ impl Space {
         let block = self.block(id);
         match block.moved_for {
             _ if block.role == Role::Map => EraseCause::Map,
-            CopyCause::Gc | CopyCause::FailedBlock | CopyCause::Background => EraseCause::Gc,
+            CopyCause::Gc | CopyCause::FailedBlock | CopyCause::Rebuild | CopyCause::Background => EraseCause::Gc,
             CopyCause::Wear => EraseCause::Wear,
             CopyCause::Merge => EraseCause::Merge,
             CopyCause::Fold => EraseCause::Fold,
