@@ -176,7 +176,7 @@ soak: columns test-cluster ## Test for hours: CASES cases, CUTS power cuts, OPER
 		PROPTEST_CASES=$(CASES) FLOATGATE_POWER_CASES=$(CASES) FLOATGATE_POWER_CUTS=$(CUTS) FLOATGATE_KILLS=$(KILLS) \
 		FLOATGATE_DEVICES=tiny,x25m $(CARGO) test --release --workspace --locked
 	FLOATGATE_SOAK_OPS=$(OPERATIONS) $(CARGO) test --release --workspace --locked --test model -- --nocapture
-	$(CARGO) test --release -p floatgate-workload --test workloads --locked -- --ignored --nocapture examples_of_fio
+	$(CARGO) test --release --workspace --tests --locked -- --ignored --nocapture
 	python3 -B scripts/database_kills.py $(FLOATGATE) --rounds $(DATABASE_KILLS)
 	FLOATGATE=$(FLOATGATE) FLOATGATE_FLEET_MB=800 FLOATGATE_FITS=10 \
 		scripts/test_python.sh $(PYTHON) python/tests/test_fleet.py python/tests/test_fit.py

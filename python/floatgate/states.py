@@ -60,8 +60,9 @@ class Task(Protocol):
     def states(self) -> str | None:
         """Directory of shared states."""
 
+    @property
     def chosen(self) -> Device:
-        """Return the device."""
+        """The device."""
 
 
 _T = TypeVar("_T", bound=Any)
@@ -93,9 +94,9 @@ def _key(task: Task) -> str | None:
         # A trace is read only as far as each run needs it, and a state in a file is loaded by each run.
         if task.precondition == "none" or "trace=" in task.precondition or Path(task.precondition).is_file():
             return None
-        if task.chosen().policies:
+        if task.chosen.policies:
             return None  # Saved states do not contain the state of policies in Python.
-        said = [task.chosen().state_digest, task.precondition, str(task.seed), _floatgate.__version__]
+        said = [task.chosen.state_digest, task.precondition, str(task.seed), _floatgate.__version__]
     except (FloatgateError, OSError):
         return None  # The run itself reports the error.
     return hashlib.sha256("\0".join(said).encode()).hexdigest()[:32]
@@ -121,7 +122,7 @@ class _Maker:
         task = self.task
         with contextlib.suppress(FloatgateError, OSError):
             simulator = Simulator(
-                task.chosen(), precondition=task.precondition, seed=task.seed, attribution=task.attribution
+                task.chosen, precondition=task.precondition, seed=task.seed, attribution=task.attribution
             )
             # Two workers that create the same state at the same time write different files with the same content.
             with draft(place) as partial:
@@ -174,11 +175,11 @@ def device_of(task: Task, directory: str | None) -> Device | Simulator:
     """Return the simulator in the shared state of a run, or the device if there is no shared state."""
     key = None if directory is None else _key(task)
     if directory is None or key is None or not _place(directory, key).exists():
-        return task.chosen()
+        return task.chosen
     try:
-        simulator = Simulator.load(_place(directory, key), task.chosen(), seed=task.seed, attribution=task.attribution)
+        simulator = Simulator.load(_place(directory, key), task.chosen, seed=task.seed, attribution=task.attribution)
     except FloatgateError:
-        return task.chosen()
+        return task.chosen
     # The run uses its own options, which lead to this state, because the file is deleted with the sweep.
     simulator._path = None
     return simulator

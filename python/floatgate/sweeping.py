@@ -10,7 +10,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
@@ -129,7 +129,7 @@ class _Task:
             The device does not exist.
         """
         said = {
-            "device": self.chosen().digest,
+            "device": self.chosen.digest,
             "workload": [_with_content(text) for text in self.workload],
             "precondition": _with_content(self.precondition),
             "prewrite": self.prewrite,
@@ -139,17 +139,22 @@ class _Task:
         }
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:32]
 
+    @cached_property
     def chosen(self) -> Device:
-        """Return the device of the point."""
-        device = self.device
-        if not isinstance(device, Device):
-            device = Device(_placed(os.fspath(device), self.directory))
-        device = device.with_options(self.options) if self.options else device
+        """The device of the point."""
+        if isinstance(self.device, Device):
+            device = self.device.with_options(self.options) if self.options else self.device
+        else:
+            device = Device(_placed(os.fspath(self.device), self.directory), self.options)
         if self.scale is None:
             return device
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FloatgateWarning)  # those of each point
             return device.scaled(self.scale)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the device of the point: a worker that cannot read its file returns that as the error of the run."""
+        return {name: value for name, value in self.__dict__.items() if name != "chosen"}
 
     def row(self) -> dict[str, Any]:
         """Run the task, and return the data to store: the summary, or the error."""

@@ -628,6 +628,7 @@ fn errors_of_a_full_disk_name_the_file() {
 
 /// Five requests in 0.4 s need 400 million windows of a nanosecond. Nearly all of them are empty.
 #[test]
+#[ignore = "writes two million rows; `make soak` runs it"]
 fn windows_are_limited_and_the_warning_proposes_a_length() {
     let directory = tempfile::tempdir().unwrap();
     let run = |series: &str| {
