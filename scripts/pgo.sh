@@ -64,8 +64,8 @@ train() {
     "${run[@]}" tiny "rw=randrw $random number_ios=300k" "${map[@]}" 'mapping.scheme="dftl"'
     "${run[@]}" tiny "rw=randrw $random number_ios=50k" "${map[@]}" \
         'mapping.scheme={ fast = { logs = { sequential = 2, random = 6 } } }'
-    "${run[@]}" tlc-nvme "rw=randrw $random size=1g number_ios=200k" --precondition none
-    "${run[@]}" tlc-nvme 'rw=write bs=128k iodepth=8 size=1g' --precondition none
+    "${run[@]}" tlc-direct "rw=randrw $random size=1g number_ios=200k" --precondition none
+    "${run[@]}" tlc-direct 'rw=write bs=128k iodepth=8 size=1g' --precondition none
     "${run[@]}" hu2011 examples/sqlite-ext4.csv.xz --precondition steady
 }
 

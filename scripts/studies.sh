@@ -36,6 +36,7 @@ study hu2013
 study agrawal2008 ${TRACES:+--traces "$TRACES"}
 study yoo2013 --traces examples
 study kvcache
+study consumer
 study ssdiq2025
 [ -n "${QUICK:-}" ] || "$python" -B scripts/fidelity.py
 [ -z "$only" ] || exit 0

@@ -81,7 +81,7 @@ def _cell(name: str) -> Cell:
 
 
 #: Built-in drives with the flash of a kind of cell.
-_DRIVES = {"tlc": "tlc-nvme", "qlc": "qlc-nvme"}
+_DRIVES = {"tlc": "tlc-direct", "qlc": "qlc-direct"}
 
 
 def _cycle_of(interface: str) -> int:
@@ -272,7 +272,7 @@ def design(
         Target speeds, in 10^6 bytes per second.
     cell
         Kind of cells, which the defaults of all further parameters depend on: ``"tlc"`` or ``"qlc"``, the flash of the
-        built-in drives `tlc-nvme` and `qlc-nvme`, with a write buffer, or ``"slc"``, the flash of the paper (Table 2),
+        built-in drives `tlc-direct` and `qlc-direct`, with a write buffer, or ``"slc"``, the flash of the paper (Table 2),
         without one.
     interface
         Bus of the flash with its rate in 10^6 transfers of a byte per second. Default: ``"nv-ddr3@1600"``, or

@@ -212,7 +212,7 @@ class Device:
 
         Examples
         --------
-        >>> device = fg.Device("tlc-nvme").scaled("1/16")
+        >>> device = fg.Device("tlc-direct").scaled("1/16")
         >>> device.overrides[0]
         'geometry.blocks=57'
         """

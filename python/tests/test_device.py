@@ -42,20 +42,20 @@ def test_later_options_override_earlier_ones():
 
 
 def test_a_scaled_device_is_that_of_the_command(command):
-    device = fg.Device("tlc-nvme", {"gc.victim": "fifo"}).scaled("1/16")
+    device = fg.Device("tlc-direct", {"gc.victim": "fifo"}).scaled("1/16")
     assert device.config["geometry"]["blocks"] == 57
-    assert device.digest in command("device", "check", "tlc-nvme", "--set", "gc.victim=fifo", "--scale", "1/16")
+    assert device.digest in command("device", "check", "tlc-direct", "--set", "gc.victim=fifo", "--scale", "1/16")
     # Later options are those of the scaled device, and its pickle keeps the scale.
     assert device.with_options({"geometry.blocks": 64}).config["geometry"]["blocks"] == 64
     assert pickle.loads(pickle.dumps(device)) == device
-    assert fg.Device("tlc-nvme").scaled("1/1") == fg.Device("tlc-nvme")
+    assert fg.Device("tlc-direct").scaled("1/1") == fg.Device("tlc-direct")
 
 
 @pytest.mark.parametrize(
     ("name", "scale", "message"),
     [
-        ("tlc-nvme", "0.1", "invalid scale `0.1`: expected a fraction of at most 1, such as 1/16"),
-        ("tlc-nvme", "1/900", "the least scale of this device is 1/"),
+        ("tlc-direct", "0.1", "invalid scale `0.1`: expected a fraction of at most 1, such as 1/16"),
+        ("tlc-direct", "1/900", "the least scale of this device is 1/"),
         ("tiny", "1/32", "too few of the 32 blocks of each plane remain, 1: at least 8 have to hold data"),
     ],
 )
@@ -67,7 +67,7 @@ def test_a_scale_that_is_not_possible_is_an_error(name, scale, message):
 
 def test_an_effect_that_does_not_scale_is_a_warning():
     with pytest.warns(fg.FloatgateWarning, match="the buffer of 1GiB is 1.8% of the capacity, instead of 0.1%"):
-        fg.Device("tlc-nvme", {"buffer.capacity": "1GiB"}).scaled("1/16")
+        fg.Device("tlc-direct", {"buffer.capacity": "1GiB"}).scaled("1/16")
 
 
 def test_devices_with_equal_parameters_are_equal():

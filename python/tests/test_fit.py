@@ -20,7 +20,7 @@ from floatgate.inferring import mean_of
 
 #: A drive with few units and blocks.
 BASE = """
-base = "tlc-nvme"
+base = "tlc-direct"
 name = "small"
 [geometry]
 channels = 4
@@ -405,7 +405,7 @@ def test_the_command_writes_the_device_and_the_report(base, tmp_path, monkeypatc
 def test_the_example_has_the_structure_of_the_drive(root):
     """The values of docs/own-drive.md that follow by hand from the same drive."""
     read = measurements.read(root / "examples" / "micron-7450-max.csv")
-    device = fg.Device("tlc-nvme", {one.path: one.value for one in read.known})
+    device = fg.Device("tlc-direct", {one.path: one.value for one in read.known})
     inferred = inferring.infer(read.points, device)
     assert inferred["geometry.planes"].value == 2
     assert inferred["geometry.page_size"].value == 32768

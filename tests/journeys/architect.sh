@@ -2,7 +2,7 @@
 floatgate design --read-mb-s 3500 --write-mb-s 1500 | tee design.txt
 grep -q 'channels' design.txt
 cat >sheet.toml <<'TOML'
-base = "tlc-nvme"
+base = "tlc-direct"
 name = "sheet"
 geometry.channels = 4
 nand.read = "50us"

@@ -51,7 +51,7 @@ const EXAMPLES: &[(&[&str], [&str; 2])] = &[
     (
         &["fit"],
         [
-            "floatgate fit measurements.csv --base tlc-nvme --scale 1/64 --out drive.toml",
+            "floatgate fit measurements.csv --base tlc-direct --scale 1/64 --out drive.toml",
             "floatgate fit probe /dev/nvme1n1 --out measured",
         ],
     ),

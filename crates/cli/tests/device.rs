@@ -36,24 +36,24 @@ fn scale_writes_a_device_file_that_says_what_differs() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("scaled.toml");
     let path = file.to_str().unwrap();
-    let printed = output(&["device", "scale", "tlc-nvme", "1/16", "--out", path]);
+    let printed = output(&["device", "scale", "tlc-direct", "1/16", "--out", path]);
     let text = std::fs::read_to_string(&file).unwrap();
-    for line in ["tlc-nvme with 1/16 of its blocks. These options differ:", "  geometry.blocks = 57 (was 910)"] {
+    for line in ["tlc-direct with 1/16 of its blocks. These options differ:", "  geometry.blocks = 57 (was 910)"] {
         assert!(printed.contains(&format!("{line}\n")) && text.contains(&format!("# {line}\n")), "{printed}\n{text}");
     }
     assert!(printed.contains("\nThese remain:\n  temperature, gc.trigger, "), "{printed}");
-    assert_eq!(output(&["device", "scale", "tlc-nvme", "1/16"]), text);
+    assert_eq!(output(&["device", "scale", "tlc-direct", "1/16"]), text);
     let digest = |arguments: &[&str]| output(arguments).split("digest ").nth(1).unwrap()[..32].to_owned();
     let scaled = digest(&["device", "check", path]);
-    assert_eq!(scaled, digest(&["device", "check", "tlc-nvme", "--scale", "1/16"]));
+    assert_eq!(scaled, digest(&["device", "check", "tlc-direct", "--scale", "1/16"]));
     let shown = output(&["device", "show", path]);
     assert!(
-        shown.starts_with("tlc-nvme-1-16: ") && shown.contains("scaled by 1/16 from 910; assumed: 16 dies"),
+        shown.starts_with("tlc-direct-1-16: ") && shown.contains("scaled by 1/16 from 910; assumed: 16 dies"),
         "{shown}"
     );
-    let error = mistake(&["device", "scale", "tlc-nvme", "1/16", "--out", path]);
+    let error = mistake(&["device", "scale", "tlc-direct", "1/16", "--out", path]);
     assert!(error.contains("give a path that does not exist"), "{error}");
-    let error = mistake(&["device", "scale", "tlc-nvme", "1/400"]);
+    let error = mistake(&["device", "scale", "tlc-direct", "1/400"]);
     assert!(error.contains("the least scale of this device is 1/"), "{error}");
 }
 
@@ -164,15 +164,15 @@ fn mistakes_have_status_2() {
 /// If an override does not fit a built-in device, the error is about the override, not about a line of the device.
 #[test]
 fn errors_about_overrides_that_do_not_fit_name_the_override() {
-    let cell = mistake(&["device", "check", "tlc-nvme", "--set", "nand.cell=qlc"]);
+    let cell = mistake(&["device", "check", "tlc-direct", "--set", "nand.cell=qlc"]);
     assert!(
         cell.starts_with("error: --set nand.cell=qlc: nand.read = [45us, 60us, 55us]: must be one time,"),
         "{cell}"
     );
-    assert!(cell.contains("built-in device tlc-nvme, and conflicts with this"), "{cell}");
+    assert!(cell.contains("built-in device tlc-direct, and conflicts with this"), "{cell}");
     assert!(cell.contains("with --set nand.read=...\n | nand.cell=qlc\n | ^^^^^^^^^^^^^\n"), "{cell}");
     // If there are several overrides, the error names the one without which the device is valid.
-    let both = ["device", "check", "tlc-nvme", "--set", "geometry.blocks=10", "--set", "gc.victim=fifo"];
+    let both = ["device", "check", "tlc-direct", "--set", "geometry.blocks=10", "--set", "gc.victim=fifo"];
     let blocks = mistake(&both);
     assert!(blocks.starts_with("error: --set geometry.blocks=10: capacity.logical = "), "{blocks}");
     assert!(blocks.contains("with --set capacity.logical=..."), "{blocks}");

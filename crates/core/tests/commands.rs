@@ -449,7 +449,7 @@ fn data_that_arrived_during_a_suspension_are_transferred_after_it() {
 
 #[test]
 fn only_modern_devices_have_cache_commands_suspension_and_wordlines() {
-    for (name, present) in [("hu2011", false), ("agrawal2008", false), ("tlc-nvme", true), ("qlc-nvme", true)] {
+    for (name, present) in [("hu2011", false), ("agrawal2008", false), ("tlc-direct", true), ("qlc-direct", true)] {
         let config = floatgate_core::device_file::load(name, &[]).unwrap();
         let advanced = &config.nand.advanced;
         let all = [advanced.cache_read, advanced.cache_program, advanced.suspend.program, advanced.suspend.erase];

@@ -67,6 +67,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("bench-32g", &["buffer.capacity=2GiB", "buffer.eviction=fab"]),
     ("bench-32g", &["buffer.capacity=2GiB", "buffer.eviction=bplru"]),
     ("bench-32g", &["buffer.capacity=2GiB", "buffer.eviction=cflru"]),
+    ("tlc-direct", &[]),
     ("tlc-nvme", &[]),
 ];
 

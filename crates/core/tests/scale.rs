@@ -68,7 +68,7 @@ fn collection_by_threshold_has_the_same_steady_state() {
 #[test]
 fn proportional_collection_has_the_same_steady_state() {
     let capacity = "capacity.logical=4968MiB"; // the ratio of the whole drive
-    check("tlc-nvme", &["geometry.pages=96", capacity], "1/16");
+    check("tlc-direct", &["geometry.pages=96", capacity], "1/16");
 }
 
 /// The reserve of this device is 5% of the flash, given as a number of blocks.

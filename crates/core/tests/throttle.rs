@@ -121,11 +121,11 @@ fn delays_that_never_apply_are_refused() {
     assert!(error.contains("to disable it, leave gc.throttle out"), "{error}");
 }
 
-/// Returns the outcome of random writes on a small part of `tlc-nvme`: 384 at a time, or one every `every`.
+/// Returns the outcome of random writes on a small part of `tlc-direct`: 384 at a time, or one every `every`.
 fn random_writes(credits: &str, every: Option<Time>) -> Outcome {
     let marks = ["buffer.high_water=0.5", "buffer.low_water=0.4"];
     let overrides = [&["geometry.blocks=40", "capacity.logical=34GiB"], &marks[..], &[credits]].concat();
-    let config = device_file::load("tlc-nvme", &overrides.iter().map(|&set| set.to_owned()).collect::<Vec<_>>())
+    let config = device_file::load("tlc-direct", &overrides.iter().map(|&set| set.to_owned()).collect::<Vec<_>>())
         .expect("a device");
     let mut device = build(config, Options::default());
     precondition(&mut device, Precondition::Steady, 1, &mut |_| true).expect("a steady state");

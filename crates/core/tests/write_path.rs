@@ -59,7 +59,7 @@ fn bound(device: &Device, counted: &Counters) -> f64 {
 /// bound of the flash.
 #[test]
 fn random_writes_of_a_modern_device_are_limited_by_its_flash() {
-    for (name, capacity) in [("tlc-nvme", "capacity.logical=13GiB"), ("qlc-nvme", "capacity.logical=17GiB")] {
+    for (name, capacity) in [("tlc-direct", "capacity.logical=13GiB"), ("qlc-direct", "capacity.logical=17GiB")] {
         let (mut device, functional) = steady(name, &[capacity]);
         let outcome = play(&mut device, "rw=randwrite norandommap=1 bs=4k iodepth=256 number_ios=500000");
         let counted = outcome.counters;
@@ -73,7 +73,7 @@ fn random_writes_of_a_modern_device_are_limited_by_its_flash() {
 #[test]
 fn the_buffer_fills_the_program_units_of_any_allocation() {
     for allocation in ["allocation=static", "allocation.dynamic.scope=channel"] {
-        let (mut device, _) = steady("tlc-nvme", &["capacity.logical=13GiB", allocation]);
+        let (mut device, _) = steady("tlc-direct", &["capacity.logical=13GiB", allocation]);
         let counted = play(&mut device, "rw=randwrite norandommap=1 bs=4k iodepth=256 number_ios=200000").counters;
         assert!(share_empty(&counted) < 0.005, "{allocation}: {} of the units are padding", share_empty(&counted));
     }
@@ -82,7 +82,7 @@ fn the_buffer_fills_the_program_units_of_any_allocation() {
 #[test]
 fn proportional_garbage_collection_delays_all_writes_equally() {
     let p99_over_median = |pace: &str| {
-        let (mut device, _) = steady("tlc-nvme", &["capacity.logical=13GiB", &format!("gc.pace={pace}")]);
+        let (mut device, _) = steady("tlc-direct", &["capacity.logical=13GiB", &format!("gc.pace={pace}")]);
         let job = "rw=randwrite norandommap=1 bs=4k iodepth=256 number_ios=300000";
         let outcome = play(&mut device, job);
         let latency = &outcome.results.all().latency;

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from floatgate.studies.study import Setting
 
-#: A small drive like tlc-nvme, with 6 GiB of flash in blocks of 1.5 MiB.
+#: A small drive like tlc-direct, with 6 GiB of flash in blocks of 1.5 MiB.
 DEVICE = {"geometry.blocks": 64, "geometry.pages": 96}
 SPARE = 0.12
 #: Share of the drive that the cache uses.
@@ -36,7 +36,7 @@ STUDY = Study(
     "Placements of a key-value cache",
     "Not a paper: four placements of the key-value cache of an inference server on one drive",
     [
-        f"Device: tlc-nvme with {DEVICE['geometry.blocks']} blocks of {DEVICE['geometry.pages']} pages in each plane "
+        f"Device: tlc-direct with {DEVICE['geometry.blocks']} blocks of {DEVICE['geometry.pages']} pages in each plane "
         f"and {SPARE:.0%} of spare blocks, full before the run.",
         f"Workload: {PROMPTS} prompts of `objects=kv-cache` with blocks of {BLOCK}, whose defaults are moments of "
         "Mooncake's conversations ([objects.md](../reference/objects.md)). 32 requests are outstanding. The cache uses "
@@ -56,7 +56,7 @@ def _workload(setting: Setting, words: str) -> str:
 
 def _row(setting: Setting, name: str) -> dict[str, Any]:
     result = run(
-        setting.changed("tlc-nvme", {**DEVICE, "capacity.spare": SPARE}), _workload(setting, PLACEMENTS[name]),
+        setting.changed("tlc-direct", {**DEVICE, "capacity.spare": SPARE}), _workload(setting, PLACEMENTS[name]),
         series=False, attribution=False, warn=False,
     )  # fmt: skip
     summary = result.summary
@@ -105,7 +105,7 @@ def spare(setting: Setting) -> Exhibit:
     shares = (0.12, 0.16, 0.2, 0.28)
     points = [
         {
-            "device": "tlc-nvme",
+            "device": "tlc-direct",
             **DEVICE,
             "capacity.spare": share,
             "workload": _workload(setting, words),

@@ -122,13 +122,13 @@ fn functional() {
 fn preconditioning() {
     let new = || {
         let overrides = ["geometry.blocks=240".to_owned(), "capacity={ spare = 0.12 }".to_owned()];
-        let config = device_file::load("tlc-nvme", &overrides).expect("an accepted device");
+        let config = device_file::load("tlc-direct", &overrides).expect("an accepted device");
         Device::new(config, Options::default()).expect("a checked device")
     };
     let show = |what: &str, seconds: f64, counted: &Counters| {
         let (units, pages) = (counted.units_programmed as f64, counted.pages_programmed_total() as f64);
         println!(
-            "tlc-nvme {what}: {seconds:5.1} CPU s; {:5.1} M units, {:4.1} M pages, {:4.1} M host writes/CPU s   (bar 20)",
+            "tlc-direct {what}: {seconds:5.1} CPU s; {:5.1} M units, {:4.1} M pages, {:4.1} M host writes/CPU s   (bar 20)",
             units / seconds / 1e6,
             pages / seconds / 1e6,
             counted.host_units as f64 / seconds / 1e6

@@ -412,7 +412,7 @@ mod tests {
             "gc.soft_threshold=20",
             "gc.hard_threshold=10",
         ];
-        [of("base = \"tlc-nvme\"", &all_blocks), of(SMALL, &["faults.factory_bad=32"])]
+        [of("base = \"tlc-direct\"", &all_blocks), of(SMALL, &["faults.factory_bad=32"])]
             .into_iter()
             .chain(MappingConfig::EXAMPLES.iter().map(|example| of(SMALL, &[*example])))
             .collect()
@@ -450,7 +450,7 @@ mod tests {
     #[test]
     fn overrides_make_the_scaled_device() {
         let mut cases: Vec<(&str, Option<&str>)> =
-            ["tlc-nvme", "hu2011", "agrawal2008", "bench-1t"].map(|name| (name, None)).to_vec();
+            ["tlc-direct", "hu2011", "agrawal2008", "bench-1t"].map(|name| (name, None)).to_vec();
         cases.extend(MappingConfig::EXAMPLES.iter().map(|example| (SMALL, Some(*example))));
         cases.extend(MappingConfig::DEFAULTS.iter().map(|scheme| (SMALL, Some(*scheme))));
         for (name, option) in cases {
@@ -478,7 +478,7 @@ mod tests {
     /// The capacity scales with the blocks that hold data: as calculated by hand in docs/own-drive.md.
     #[test]
     fn the_capacity_scales_with_the_blocks_that_hold_data() {
-        let device = load("tlc-nvme", &[]).unwrap();
+        let device = load("tlc-direct", &[]).unwrap();
         let scaled = device.scaled(scale("1/16")).unwrap().device;
         assert_eq!(scaled.geometry.blocks, 57);
         let expected = device.logical_bytes() as f64 * (57.0 - 3.5) / (910.0 - 3.5);
@@ -488,7 +488,7 @@ mod tests {
 
     #[test]
     fn too_few_blocks_are_refused_with_the_least_scale() {
-        let device = load("tlc-nvme", &[]).unwrap();
+        let device = load("tlc-direct", &[]).unwrap();
         let error = device.scaled(scale("1/500")).unwrap_err().to_string();
         let least = error.rsplit(' ').next().unwrap();
         device.scaled(scale(least)).unwrap_or_else(|error| panic!("{least}: {error}"));
@@ -510,13 +510,13 @@ mod tests {
 
     #[test]
     fn a_large_buffer_is_noted() {
-        let device = load("tlc-nvme", &["buffer.capacity=1GiB".to_owned()]).unwrap();
+        let device = load("tlc-direct", &["buffer.capacity=1GiB".to_owned()]).unwrap();
         let scaled = device.scaled(scale("1/16")).unwrap();
         assert!(
             scaled.notes[0].starts_with("the buffer of 1GiB is 1.8% of the capacity, instead of 0.1%"),
             "{:?}",
             scaled.notes
         );
-        assert!(load("tlc-nvme", &[]).unwrap().scaled(scale("1/16")).unwrap().notes.is_empty());
+        assert!(load("tlc-direct", &[]).unwrap().scaled(scale("1/16")).unwrap().notes.is_empty());
     }
 }

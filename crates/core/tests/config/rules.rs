@@ -286,7 +286,7 @@ fn cycles_of_reads_and_writes_have_one_form() {
 fn sizes_that_overflow_are_refused() {
     for key in ["geometry.pages", "geometry.pages_per_program"] {
         let overrides = [format!("{key}=2147483648"), "geometry.mapping_unit=1KiB".to_owned()];
-        let refused = load("tlc-nvme", &overrides).expect_err(key).to_string();
+        let refused = load("tlc-direct", &overrides).expect_err(key).to_string();
         assert!(refused.contains(&format!("{key} = 2147483648: must")), "{refused}");
     }
 }
