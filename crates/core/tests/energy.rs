@@ -64,8 +64,8 @@ fn a_run_of_a_few_requests_has_the_energy_of_a_count_by_hand() {
 
 /// Returns the sum of the energies of all causes.
 fn sum_of(causes: EnergyCauses) -> f64 {
-    let EnergyCauses { host_j, gc_j, wear_j, merge_j, fold_j, refresh_j, map_j, own_j, padding_j } = causes;
-    host_j + gc_j + wear_j + merge_j + fold_j + refresh_j + map_j + own_j + padding_j
+    let EnergyCauses { host_j, gc_j, wear_j, merge_j, fold_j, refresh_j, rebuild_j, map_j, own_j, padding_j } = causes;
+    host_j + gc_j + wear_j + merge_j + fold_j + refresh_j + rebuild_j + map_j + own_j + padding_j
 }
 
 /// All causes together have the energy of all reads, programs and erases, each counted in femtojoules.

@@ -120,10 +120,7 @@ impl Work<'_> {
         // A scheme with blocks of its own merges instead of collecting garbage.
         let moves =
             [ReadCause::Gc, ReadCause::Wear, ReadCause::Merge, ReadCause::Fold, ReadCause::Rebuild, ReadCause::Refresh];
-        let reads: u64 = moves
-            .iter()
-            .map(|&cause| counters.pages_read[cause as usize])
-            .sum();
+        let reads: u64 = moves.iter().map(|&cause| counters.pages_read[cause as usize]).sum();
         let copies: u64 = [
             ProgramCause::Gc,
             ProgramCause::Wear,

@@ -683,6 +683,7 @@ fn energy_by_cause(page: &mut Page, causes: &EnergyCauses) {
         ("merges", causes.merge_j),
         ("folding", causes.fold_j),
         ("refresh", causes.refresh_j),
+        ("rebuilds", causes.rebuild_j),
         ("map", causes.map_j),
         ("records", causes.own_j),
         ("padding", causes.padding_j),
