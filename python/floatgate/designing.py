@@ -272,8 +272,8 @@ def design(
         Target speeds, in 10^6 bytes per second.
     cell
         Kind of cells, which the defaults of all further parameters depend on: ``"tlc"`` or ``"qlc"``, the flash of the
-        built-in drives `tlc-direct` and `qlc-direct`, with a write buffer, or ``"slc"``, the flash of the paper (Table 2),
-        without one.
+        built-in drives `tlc-direct` and `qlc-direct`, with a write buffer, or ``"slc"``, the flash of the paper
+        (Table 2), without one.
     interface
         Bus of the flash with its rate in 10^6 transfers of a byte per second. Default: ``"nv-ddr3@1600"``, or
         ``"sdr@40"`` with ``"slc"``.

@@ -574,8 +574,7 @@ class ProgramCauses(Node):
 
     __slots__ = ()
     _absent: ClassVar[Mapping[str, Any]] = {
-        "wear": 0, "journal": 0, "checkpoint": 0, "fold": 0, "parity": 0, "rebuild": 0
-        "wear": 0, "journal": 0, "checkpoint": 0, "fold": 0, "parity": 0, "refresh": 0
+        "wear": 0, "journal": 0, "checkpoint": 0, "fold": 0, "parity": 0, "rebuild": 0, "refresh": 0
     }
 
     host: int
@@ -619,6 +618,7 @@ class ProgramCauses(Node):
 
     rebuild: int
     """Data of uncorrectable pages that were rebuilt from their stripe (`config.superblock.parity`)."""
+
     refresh: int
     """Data moved to refresh their blocks (`config.errors.refresh`)."""
 
@@ -628,8 +628,7 @@ class ReadCauses(Node):
 
     __slots__ = ()
     _absent: ClassVar[Mapping[str, Any]] = {
-        "wear": 0, "fold": 0, "ahead": 0, "rebuild": 0
-        "wear": 0, "fold": 0, "ahead": 0, "refresh": 0
+        "wear": 0, "fold": 0, "ahead": 0, "rebuild": 0, "refresh": 0
     }
 
     host: int
@@ -658,6 +657,7 @@ class ReadCauses(Node):
 
     rebuild: int
     """Other pages of the stripe of an uncorrectable page (`config.superblock.parity`)."""
+
     refresh: int
     """Data moved to refresh their blocks (`config.errors.refresh`)."""
 
@@ -788,8 +788,7 @@ class MovedUnits(Node):
 
     __slots__ = ()
     _absent: ClassVar[Mapping[str, Any]] = {
-        "fold": 0, "rebuild": 0
-        "fold": 0, "refresh": 0
+        "fold": 0, "rebuild": 0, "refresh": 0
     }
 
     gc: int
@@ -809,6 +808,7 @@ class MovedUnits(Node):
 
     rebuild: int
     """Units of uncorrectable pages that were rebuilt from their stripe (`config.superblock.parity`)."""
+
     refresh: int
     """Units whose block was refreshed (`config.errors.refresh`)."""
 
@@ -1216,8 +1216,8 @@ class EnergyUse(Node):
     }
     _absent: ClassVar[Mapping[str, Any]] = {
         "mean_w": None, "per_host_byte_j": None, "per_request_j": None, "by_cause": {"host_j": 0.0, "gc_j": 0.0,
-        "wear_j": 0.0, "merge_j": 0.0, "fold_j": 0.0, "refresh_j": 0.0, "map_j": 0.0, "own_j": 0.0, "padding_j":
-        0.0}
+        "wear_j": 0.0, "merge_j": 0.0, "fold_j": 0.0, "refresh_j": 0.0, "rebuild_j": 0.0, "map_j": 0.0, "own_j":
+        0.0, "padding_j": 0.0}
     }
     _numbers: ClassVar[Collection[str]] = {
         "mean_w", "per_host_byte_j", "per_request_j"
@@ -1280,6 +1280,9 @@ class EnergyCauses(Node):
 
     refresh_j: float
     """Refresh."""
+
+    rebuild_j: float
+    """Reads and programs of rebuilds of uncorrectable pages."""
 
     map_j: float
     """Translation pages."""

@@ -32,6 +32,21 @@ fn link(config: &DeviceConfig, bytes: u64) -> u64 {
     config.host.link_bandwidth.map_or(0, |b| (u128::from(bytes) * 1_000_000_000_000).div_ceil(u128::from(b.0)) as u64)
 }
 
+/// A controller whose firmware takes no time.
+const NO_FIRMWARE: [&str; 3] =
+    ["controller.firmware.interrupt=0s", "controller.firmware.lookup=0s", "controller.firmware.buffer=0s"];
+
+/// Returns the pages of a program, tR of the first page and tPROG, in picoseconds. An SLC cache takes the first writes.
+fn cells(config: &DeviceConfig) -> (u64, u64, u64) {
+    match config.nand.slc_mode.as_ref().filter(|_| config.slc_cache.is_some()) {
+        Some(slc) => (1, slc.read.0, slc.program.0),
+        None => {
+            let pages = u64::from(config.geometry.pages_per_program);
+            (pages, config.nand.read.get(0).0, config.nand.program.get(0).0)
+        }
+    }
+}
+
 /// Returns the latency of a request for one unit on an idle device.
 fn unit_latency(device: &mut Device, operation: Operation, unit: u64) -> Time {
     let request = units(device, operation, unit, 1);
@@ -50,9 +65,9 @@ fn latency(device: &mut Device, request: Request) -> Time {
 #[test]
 fn unloaded_latencies_are_the_sums_of_their_phases() {
     for name in Builtin::names() {
-        // No buffer, which would serve requests without flash, no wait for a full program, and no interrupts.
-        let bare = ["buffer.capacity=0B", "controller.fill_timeout=0s", "controller.firmware.interrupt=0s"];
-        let bare = bare.map(str::to_owned);
+        // No buffer, which would serve requests without flash, no wait for a full program, and no firmware.
+        let bare = [&["buffer.capacity=0B", "controller.fill_timeout=0s"][..], &NO_FIRMWARE].concat();
+        let bare: Vec<String> = bare.iter().map(|&text| text.to_owned()).collect();
         let config = load(name, &bare).unwrap_or_else(|error| panic!("{name}: {error}"));
         let mut device = build(config.clone(), Options::default());
         let unit = config.unit_bytes();
@@ -62,20 +77,15 @@ fn unloaded_latencies_are_the_sums_of_their_phases() {
         // The first page of an empty device is the first of a block: type 0. A host write of one unit fills a page
         // alone, or several pages one after the other.
         let pages = u64::from(config.pages_per_unit());
+        let (at_once, read, program) = cells(&config);
         let expected = ends
             + link(&config, unit)
-            + pages
-                * (command(&config, config.bus.command_cycles.program)
-                    + data(&config, page * u64::from(config.geometry.pages_per_program))
-                    + config.nand.program.get(0).0);
+            + pages * (command(&config, config.bus.command_cycles.program) + data(&config, page * at_once) + program);
         assert_eq!(unit_latency(&mut device, Operation::Write, 0), Time(expected), "{name}: write");
 
         let expected = ends
             + link(&config, unit)
-            + pages
-                * (command(&config, config.bus.command_cycles.read)
-                    + config.nand.read.get(0).0
-                    + data(&config, unit / pages));
+            + pages * (command(&config, config.bus.command_cycles.read) + read + data(&config, unit / pages));
         assert_eq!(unit_latency(&mut device, Operation::Read, 0), Time(expected), "{name}: read");
 
         assert_eq!(
@@ -93,7 +103,7 @@ fn unloaded_latencies_are_the_sums_of_their_phases() {
 #[test]
 fn a_buffer_serves_reads_and_writes_without_flash() {
     let buffered = Builtin::names().into_iter().filter_map(|name| {
-        let config = load(name, &[]).expect("a built-in device");
+        let config = load(name, &NO_FIRMWARE.map(str::to_owned)).expect("a built-in device");
         config.active_buffer().is_some().then_some((name, config))
     });
     let mut tried = 0;

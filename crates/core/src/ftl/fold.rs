@@ -10,8 +10,8 @@ use crate::metrics::counters::{ProgramCause, ReadCause};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 
 impl Ftl {
-    /// Returns `true` if the job of a plane has units other than those of a victim to move: of a failed or cold block, of
-    /// the SLC cache, of a block to refresh, or of a page that was rebuilt.
+    /// Returns `true` if the job of a plane has units other than those of a victim to move: of a failed or cold block,
+    /// of the SLC cache, of a block to refresh, or of a page that was rebuilt.
     #[inline(never)]
     pub fn has_other_work(&self, plane: PlaneId) -> bool {
         let is_refreshed = || self.refresh.as_ref().is_some_and(|refresh| refresh.has_waiting(plane));

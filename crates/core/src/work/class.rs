@@ -53,7 +53,7 @@ pub enum Purpose {
 
 impl Purpose {
     /// All purposes.
-    pub const ALL: [Purpose; 8] = [
+    pub const ALL: [Purpose; 9] = [
         Purpose::OfClass,
         Purpose::Wear,
         Purpose::Merge,

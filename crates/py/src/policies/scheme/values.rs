@@ -45,10 +45,10 @@ mirrors! {
     /// Kind of an operation.
     Kind = mapping::Kind {
         HostRead, SlotRead, RmwRead, Write, GcRead, GcWrite, CopyBack, Erase, Summary, Translate, MapRead, MapWrite,
-        MergeRead, MergeWrite, MapHold, ReadAhead,
+        MergeRead, MergeWrite, MapHold, ReadAhead, RebuildRead,
     }
     /// Reason for an operation of garbage collection, for observers.
-    Purpose = policies::Purpose { OfClass, Wear, Merge, SwitchMerge, PartialMerge, FullMerge, Fold }
+    Purpose = policies::Purpose { OfClass, Wear, Merge, SwitchMerge, PartialMerge, FullMerge, Fold, Rebuild, Refresh }
     /// Contents of a block.
     Role = flash::Role { Data, Map, Cache, Parity }
     /// State of a block in its life cycle.
@@ -56,7 +56,7 @@ mirrors! {
     /// Cause of a program.
     ProgramCause = results::ProgramCause {
         Host, Gc, Wear, Summary, Padding, WasteCopyback, WasteAlignment, Map, Merge, Journal, Checkpoint, Fold,
-        Parity,
+        Parity, Rebuild, Refresh,
     }
 }
 
