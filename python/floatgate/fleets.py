@@ -69,8 +69,9 @@ class _Task:
         said = ["fleet", self.device.digest, content, self.reading, self.precondition, self.seed, build()]
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:32]
 
+    @property
     def chosen(self) -> Device:
-        """Return the device."""
+        """The device."""
         return self.device
 
     def row(self) -> dict[str, Any]:

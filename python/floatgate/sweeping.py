@@ -153,7 +153,7 @@ class _Task:
             return device.scaled(self.scale)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the device of the point: a worker that cannot read its file returns that as the error of the run."""
+        """Leave out the device. A worker that cannot read its file returns that as the error of the run."""
         return {name: value for name, value in self.__dict__.items() if name != "chosen"}
 
     def row(self) -> dict[str, Any]:

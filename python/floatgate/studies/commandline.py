@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from floatgate._values import overrides
 from floatgate.exceptions import OptionError, OutputError
-from floatgate.studies import agrawal2008, consumer, hu2011, hu2013, kvcache, page, park2015, ssdiq2025, workloads, yoo2013
+from floatgate.studies import (
+    agrawal2008,
+    consumer,
+    hu2011,
+    hu2013,
+    kvcache,
+    page,
+    park2015,
+    ssdiq2025,
+    workloads,
+    yoo2013,
+)
 from floatgate.studies.study import Setting
 
 if TYPE_CHECKING:
@@ -21,7 +32,8 @@ if TYPE_CHECKING:
 
 #: All studies by name.
 STUDIES: dict[str, Study] = {
-    module.STUDY.name: module.STUDY for module in (hu2011, hu2013, park2015, agrawal2008, yoo2013, kvcache, consumer, ssdiq2025)
+    module.STUDY.name: module.STUDY
+    for module in (hu2011, hu2013, park2015, agrawal2008, yoo2013, kvcache, consumer, ssdiq2025)
 }
 
 #: Seeds of the standard runs.

@@ -65,11 +65,13 @@ SHEETS = {
     "tlc-nvme": [
         _sheet(
             "Samsung 980 PRO 1 TB",
-            "[Legit Reviews](https://legitreviews.com/samsung-ssd-980-pro-review-1tb-500gb-capacities-benchmarked_222142)",
+            "[Legit Reviews]"
+            "(https://legitreviews.com/samsung-ssd-980-pro-review-1tb-500gb-capacities-benchmarked_222142)",
             (7000, 5000), (1000, 1000),
         ),
         _sheet(
-            "WD SN850X 1 TB", "[PC Spec Chart](https://pcspecchart.com/pc_parts/ssdnvme/107)", (7300, 6300), (800, 1100),
+            "WD SN850X 1 TB", "[PC Spec Chart](https://pcspecchart.com/pc_parts/ssdnvme/107)",
+            (7300, 6300), (800, 1100),
         ),
         _sheet(
             "SK hynix Platinum P41 1 TB",
@@ -105,7 +107,7 @@ STUDY = Study(
     "Consumer drives",
     "Data sheets of drives that are sold, as the linked pages quote them",
     [
-        "Not a paper: the devices `tlc-nvme` and `qlc-nvme`, which stand for a class of drives and not for one product, "
+        "Not a paper: the devices `tlc-nvme` and `qlc-nvme`, which stand for a class of drives, not for one product, "
         f"with {SCALE} of their blocks (`--scale`). Sequential requests have 128 KiB and their rates are MB/s; random "
         f"ones have 4 KiB, and their rates are thousands per second. The host's software takes {SOFTWARE} for a "
         "request (`host.software`).",

@@ -955,7 +955,9 @@ fn errors(rng: &mut Rng, overrides: &mut Vec<String>) {
     if !merges && one_in(rng, 2) {
         overrides.push("errors.rate.disturb=0.02".to_owned());
         overrides.push("errors.rate.disturb_reads=1.0".to_owned());
-        overrides.push("errors.refresh.retries=1".to_owned());
+        if !overrides.iter().any(|text| text.starts_with("superblock")) {
+            overrides.push("errors.refresh.retries=1".to_owned());
+        }
     }
 }
 
