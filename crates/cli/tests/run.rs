@@ -402,7 +402,7 @@ fn operations_that_are_suspended_after_the_ramp_keep_utilization_within_bounds()
     let job =
         "rw=randrw norandommap=1 bs=4k rate_iops=5000,35000 rate_process=poisson runtime=0.1 time_based ramp_time=0.3";
     let device = ["geometry.channels=2", "geometry.blocks=16", "capacity.logical=2GiB"];
-    let bench = Bench::calling(&["run", "tlc-nvme"], &[]);
+    let bench = Bench::calling(&["run", "tlc-direct"], &[]);
     for seed in ["1", "2"] {
         let overrides = device.iter().flat_map(|over| ["--set", over]);
         let arguments = ["--precondition", "steady", "--seed", seed, "--json"].into_iter().chain(overrides);

@@ -138,7 +138,7 @@ def _point(setting: Setting, device: str, state: str, quantity: str) -> dict[str
         "host.software": SOFTWARE,
         "_state": state,
         "_quantity": quantity,
-        "_metric": f"{operation}.{'mib_per_s' if size == '128k' else 'iops'}",
+        "_metric": f"requests.{operation}.{'mib_per_s' if size == '128k' else 'iops'}",
     }
 
 
