@@ -51,6 +51,7 @@ class Requests(Columns):
     bus_ps: npt.NDArray[np.float64]
     cell_ps: npt.NDArray[np.float64]
     ecc_ps: npt.NDArray[np.float64]
+    rebuild_ps: npt.NDArray[np.int64]
 
 
 class Series(Columns):
@@ -129,6 +130,7 @@ class Series(Columns):
     bus_us: npt.NDArray[np.float64]
     cell_us: npt.NDArray[np.float64]
     ecc_us: npt.NDArray[np.float64]
+    rebuild_us: npt.NDArray[np.float64]
     pages_programmed_host: npt.NDArray[np.int64]
     pages_programmed_gc: npt.NDArray[np.int64]
     pages_programmed_summary: npt.NDArray[np.int64]

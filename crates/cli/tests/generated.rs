@@ -46,7 +46,8 @@ fn bash_completes_values_of_parameters() {
     let script = "PATH=$0:$PATH; source floatgate.bash; COMP_TYPE=9; COMP_WORDBREAKS='=:'; \
         COMP_WORDS=(floatgate run tiny --set gc.victim = gr); COMP_CWORD=6; \
         _floatgate_whole_words floatgate gr =; echo \"${COMPREPLY[*]}\"; \
-        COMP_WORDS=(floatgate run tlc-n); COMP_CWORD=2; _floatgate_whole_words floatgate tlc-n run; echo \"${COMPREPLY[*]}\"";
+        COMP_WORDS=(floatgate run tlc-n); COMP_CWORD=2; _floatgate_whole_words floatgate tlc-n run; \
+        echo \"${COMPREPLY[*]}\"";
     let mut command = std::process::Command::new("bash");
     let output = command.args(["-c", script, &program]).current_dir(bench.path(".")).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "greedy\ntlc-nvme\n", "{output:?}");
