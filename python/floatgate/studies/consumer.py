@@ -21,8 +21,8 @@ SOFTWARE = "5us"
 #: Simulated milliseconds of a run, by block size.
 MEASURED, QUICK_MEASURED = {"128k": 60, "4k": 20}, {"128k": 5, "4k": 1}
 #: Before sustained writes are measured, the SLC cache is full, and writes and folding have their steady rate.
-RAMP, SUSTAINED = 0.6, 0.3
-QUICK_RAMP, QUICK_SUSTAINED = 0.15, 0.02
+RAMP, SUSTAINED = 1.2, 0.3
+QUICK_RAMP, QUICK_SUSTAINED = 0.3, 0.02
 
 #: Quantity: operation, block size, and depth.
 QUANTITIES = {
@@ -75,7 +75,7 @@ SHEETS = {
         ),
         _sheet(
             "SK hynix Platinum P41 1 TB",
-            "[Tom's Hardware](https://www.tomshardware.com/uk/news/sk-hynix-pcie-4-ssd-record-breaking-random-speeds)",
+            "[Tom's Hardware](https://www.tomshardware.com/reviews/sk-hynix-platinum-p41-ssd-review)",
             (7000, 6500), (1400, 1300),
         ),
         _sheet(
@@ -87,7 +87,8 @@ SHEETS = {
     "qlc-nvme": [
         _sheet(
             "Intel 670p 2 TB (PCIe 3)",
-            "[TechPowerUp](https://techpowerup.com/279151/intel-rolls-out-ssd-670p-mainstream-nvme-ssd-series)",
+            "[Tom's Hardware, quoted]"
+            "(https://csblackdevil.com/forums/topic/387212-hardware-intel-ssd-670p-m2-nvme-ssd-review-scaling-qlc-to-new-heights/)",
             (3500, 2700), (310, 340), (20, 54),
         ),
         _sheet(
@@ -111,8 +112,8 @@ STUDY = Study(
         f"with {SCALE} of their blocks (`--scale`). Sequential requests have 128 KiB and their rates are MB/s; random "
         f"ones have 4 KiB, and their rates are thousands per second. The host's software takes {SOFTWARE} for a "
         "request (`host.software`).",
-        "*Empty*: nothing was written before, and reads find data in native blocks (`fill`). *Steady*: random writes "
-        "have reached their steady state (`steady`), and the SLC cache is empty. *Cache full*: writes of 128 KiB at "
+        "Empty: nothing was written before, and reads find data in native blocks (`fill`). Steady: random writes "
+        "have reached their steady state (`steady`), and the SLC cache is empty. Cache full: writes of 128 KiB at "
         f"depth 32 after {RAMP} s of them.",
         "Makers state the most that a drive reaches. Their random reads at depth 1 are those of data in the SLC cache, "
         "so drives read faster there than the devices do.",
