@@ -139,7 +139,7 @@ TABLES = {
 #: Columns that may lack values, and have fractions.
 _FRACTIONS = re.compile(
     r".*_(us|iops|bytes_per_s)|outstanding|channels"
-    r"|(host_queue|link|firmware|throttle|buffer|order|map_fetch|fill|die|channel|gc|rmw|bus|cell|ecc)_ps"
+    r"|(host_queue|link|firmware|throttle|buffer|order|map_fetch|fill|die|channel|gc|rmw|bus|cell|ecc|rebuild)_ps"
 )
 _LISTS = ("channel_data", "channel_command", "die_cell", "die_held")
 _TEXTS = ("stream", "operation", "status")

@@ -51,7 +51,7 @@ class Requests(Columns):
     bus_ps: npt.NDArray[np.float64]
     cell_ps: npt.NDArray[np.float64]
     ecc_ps: npt.NDArray[np.float64]
-    rebuild_ps: npt.NDArray[np.int64]
+    rebuild_ps: npt.NDArray[np.float64]
 
 
 class Series(Columns):

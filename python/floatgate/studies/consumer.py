@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     from floatgate.studies.study import Setting
 
-SCALE, QUICK_SCALE = "1/16", "1/64"
+SCALE, QUICK_SCALE = "1/16", "1/20"
 #: Time of the host's software for each request, which measurements of drives include.
 SOFTWARE = "5us"
 #: Simulated milliseconds of a run, by block size.
 MEASURED, QUICK_MEASURED = {"128k": 60, "4k": 20}, {"128k": 5, "4k": 1}
 #: Before sustained writes are measured, the SLC cache is full, and writes and folding have their steady rate.
 RAMP, SUSTAINED = 1.2, 0.3
-QUICK_RAMP, QUICK_SUSTAINED = 0.3, 0.02
+QUICK_RAMP, QUICK_SUSTAINED = 0.01, 0.01
 
 #: Quantity: operation, block size, and depth.
 QUANTITIES = {
@@ -32,6 +32,8 @@ QUANTITIES = {
     for depth in depths
 }
 SUSTAINED_WRITE = "sequential write, cache full"
+#: States of the device. A quick run has the first one only.
+STATES = ("empty", "steady")
 
 
 @dataclass(frozen=True)
@@ -148,12 +150,11 @@ def _show(device: str) -> None:
     def show(setting: Setting) -> Exhibit:
         import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
 
-        quantities = [*QUANTITIES, SUSTAINED_WRITE]
+        quantities = [*list(QUANTITIES)[:: 4 if setting.quick else 1], SUSTAINED_WRITE]
         points = [
             _point(setting, device, state, quantity)
             for quantity in quantities
-            for state in ("empty", "steady")
-            if quantity in QUANTITIES or state == "empty"
+            for state in STATES[: 1 if setting.quick or quantity == SUSTAINED_WRITE else 2]
         ]
         found = {}
         for row in setting.rows(points, scale=QUICK_SCALE if setting.quick else SCALE):
@@ -173,11 +174,11 @@ def _show(device: str) -> None:
         def draw() -> Figure:
             panels = []
             for label, start in (("MB/s", "sequential"), ("thousands per second", "random")):
-                shown = [row for row in rows if row["quantity"].startswith(start) and row["steady"] is not None]
+                shown = [row for row in rows if row["quantity"].startswith(start) and row["quantity"] in QUANTITIES]
                 panels.append(drawing.Bars(
                     label,
                     [row["quantity"].removeprefix(f"{start} ").replace(", depth", "") for row in shown],
-                    {state: [row[state] for row in shown] for state in ("empty", "steady")},
+                    {state: [row[state] for row in shown] for state in STATES},
                     title=f"{start} requests",
                 ))  # fmt: skip
             return drawing.bars(*panels)
