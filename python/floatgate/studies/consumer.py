@@ -90,7 +90,7 @@ SHEETS = {
         _sheet(
             "Intel 670p 2 TB (PCIe 3)",
             "[Tom's Hardware, quoted]"
-            "(https://csblackdevil.com/forums/topic/387212-hardware-intel-ssd-670p-m2-nvme-ssd-review-scaling-qlc-to-new-heights/)",
+            "(https://csblackdevil.com/forums/topic/387212)",
             (3500, 2700), (310, 340), (20, 54),
         ),
         _sheet(
