@@ -81,7 +81,8 @@ fn a_guest_creates_writes_trims_and_checks_a_file_system() {
     assert!((40 << 20..=most).contains(&trimmed), "{trimmed} bytes of {most}, and {}", summary["requests"]);
 }
 
-/// Programs are installed with all their dependencies, and each file system keeps a file. One boot tests all of this.
+/// Programs are installed with all their dependencies, and each file system keeps a file on an NVMe disk. One boot
+/// tests all of this.
 #[test]
 fn programs_run_and_every_file_system_keeps_a_file() {
     let job = "set -e
@@ -103,7 +104,7 @@ fn programs_run_and_every_file_system_keeps_a_file() {
     let with: Vec<&str> = packages.iter().flat_map(|package| ["--package", package]).collect();
     // mkfs.xfs needs at least 300 MB.
     let device = ["--set", "geometry.blocks=512", "--precondition", "none", "--no-delay", "--accel", "tcg"];
-    let reported = vm(&[&device[..], &with, &["--run", job]].concat());
+    let reported = vm(&[&device[..], &with, &["--interface", "nvme", "--run", job]].concat());
     let (said, errors) = (String::from_utf8_lossy(&reported.stdout), String::from_utf8_lossy(&reported.stderr));
     let lines: Vec<&str> = said.lines().collect();
     assert!(reported.status.success() && lines[0].starts_with("nvme version"), "{said}{errors}");

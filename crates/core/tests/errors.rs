@@ -1,12 +1,12 @@
 //! Errors of read data (`errors`): times of read retries computed by hand, to the picosecond, and their expected
 //! number by age, wear and reads.
 
-use crate::common::{build, device_config, drain, fill, refusal, submit, units};
+use crate::common::{build, device_config, drain, fill, read, refusal, serve, submit, units};
 use floatgate_core::flash::{Block, BlockState, Role};
 use floatgate_core::internals::{ErrorModel, ReadCause};
-use floatgate_core::results::{Breakdown, CopyCause, Part, ProgramCause};
+use floatgate_core::results::{CopyCause, Part, ProgramCause};
 use floatgate_core::sim::id::Lpn;
-use floatgate_core::sim::request::{Completion, Operation, Request, Status};
+use floatgate_core::sim::request::{Operation, Request, Status};
 use floatgate_core::sim::time::Time;
 use floatgate_core::simulation::{Device, Options, Ssd};
 
@@ -33,29 +33,6 @@ fn device(overrides: &[&str]) -> Device {
     let mut device = build(device_config(&[&base, overrides].concat()), options);
     fill(&mut device, 200);
     device
-}
-
-/// Serves requests that arrive at the same time. Returns their completions and breakdowns, in the order of the tags.
-fn serve(device: &mut Device, requests: &[Request]) -> Vec<(Completion, Breakdown)> {
-    let now = device.now();
-    for (request, tag) in requests.iter().zip(1..) {
-        submit(device, now, Request { tag, ..*request });
-    }
-    let completions = drain(device);
-    let mut breakdowns = Vec::new();
-    device.take_breakdowns(&mut breakdowns);
-    let mut served: Vec<(Completion, Breakdown)> = completions.into_iter().zip(breakdowns).collect();
-    served.sort_by_key(|(completion, _)| completion.request.tag);
-    for (completion, breakdown) in &served {
-        assert_eq!(breakdown.total(), completion.finish - completion.request.arrival);
-    }
-    device.check_invariants().unwrap();
-    served
-}
-
-/// Returns a read of a whole unit of eight sectors.
-fn read(unit: u64) -> Request {
-    Request::new(Time::ZERO, Operation::Read, 8 * unit, 8)
 }
 
 /// A stream of two requests reads four units ahead, which need as many retries as the reads of the host.

@@ -1,13 +1,13 @@
 //! Rebuilds of uncorrectable pages from their stripe (`superblock.parity` with `faults`): times computed by hand, to
 //! the picosecond, and data that survive any single failure.
 
-use crate::common::{Load, build, device_config, drain, fill, submit, units};
+use crate::common::{Load, build, device_config, fill, read, serve, units};
 use floatgate_core::flash::BlockState;
 use floatgate_core::internals::ReadCause;
 use floatgate_core::mapping::Location;
-use floatgate_core::results::{Breakdown, Part, ProgramCause};
+use floatgate_core::results::{Part, ProgramCause};
 use floatgate_core::sim::id::{Lpn, PlaneId};
-use floatgate_core::sim::request::{Completion, Operation, Request, Status};
+use floatgate_core::sim::request::{Operation, Request, Status};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 use floatgate_core::simulation::{Device, Options, Ssd};
@@ -34,29 +34,6 @@ fn device(channels: u32, overrides: &[&str]) -> Device {
     ];
     let options = Options { seed: 1, verify: true, attribution: true, ..Options::default() };
     build(device_config(&[&base, overrides].concat()), options)
-}
-
-/// Serves requests that arrive at the same time. Returns their completions and breakdowns, in the order of the tags.
-fn serve(device: &mut Device, requests: &[Request]) -> Vec<(Completion, Breakdown)> {
-    let now = device.now();
-    for (request, tag) in requests.iter().zip(1..) {
-        submit(device, now, Request { tag, ..*request });
-    }
-    let completions = drain(device);
-    let mut breakdowns = Vec::new();
-    device.take_breakdowns(&mut breakdowns);
-    let mut served: Vec<(Completion, Breakdown)> = completions.into_iter().zip(breakdowns).collect();
-    served.sort_by_key(|(completion, _)| completion.request.tag);
-    for (completion, breakdown) in &served {
-        assert_eq!(breakdown.total(), completion.finish - completion.request.arrival);
-    }
-    device.check_invariants().unwrap();
-    served
-}
-
-/// Returns a read of a whole unit of eight sectors.
-fn read(unit: u64) -> Request {
-    Request::new(Time::ZERO, Operation::Read, 8 * unit, 8)
 }
 
 /// Returns the place of a unit as the text of a fault of its page.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from floatgate.studies import drawing
@@ -42,7 +42,7 @@ class Sheet:
 
     drive: str
     source: str
-    values: Mapping[str, float | str] = field(default_factory=dict)
+    values: Mapping[str, float | str]
 
 
 def _sheet(

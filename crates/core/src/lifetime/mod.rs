@@ -170,7 +170,7 @@ impl Until {
     /// The option that rules it out, and a remedy.
     pub fn check(self, config: &DeviceConfig) -> Result<(), String> {
         if config.superblock.is_some() {
-            return Err("superblocks have no spare blocks for worn-out ones; remove the table superblock".to_owned());
+            return Err("a lifetime retires single blocks, not superblocks; remove the table superblock".to_owned());
         }
         let needs_expiry = matches!(self, Until::WornOut | Until::FirstExpiry);
         let Some(faults) = &config.faults else {

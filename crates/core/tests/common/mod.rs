@@ -6,6 +6,7 @@ pub mod history;
 pub mod picking;
 
 use floatgate_core::device_file::{DeviceConfig, from_toml};
+use floatgate_core::results::Breakdown;
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::source::{Pace, Source, SourceError};
 use floatgate_core::sim::time::Time;
@@ -78,6 +79,30 @@ pub fn drain(device: &mut Device) -> Vec<Completion> {
     let mut completions = Vec::new();
     device.take_completions(&mut completions);
     completions
+}
+
+/// Serves requests that arrive at the same time. Returns their completions and breakdowns in the same order. Checks
+/// that the parts of each breakdown add up.
+pub fn serve(device: &mut Device, requests: &[Request]) -> Vec<(Completion, Breakdown)> {
+    let now = device.now();
+    for (request, tag) in requests.iter().zip(1..) {
+        submit(device, now, Request { tag, ..*request });
+    }
+    let completions = drain(device);
+    let mut breakdowns = Vec::new();
+    device.take_breakdowns(&mut breakdowns);
+    let mut served: Vec<(Completion, Breakdown)> = completions.into_iter().zip(breakdowns).collect();
+    served.sort_by_key(|(completion, _)| completion.request.tag);
+    for (completion, breakdown) in &served {
+        assert_eq!(breakdown.total(), completion.finish - completion.request.arrival);
+    }
+    device.check_invariants().unwrap();
+    served
+}
+
+/// Returns a read of a whole unit of eight sectors.
+pub fn read(unit: u64) -> Request {
+    Request::new(Time::ZERO, Operation::Read, 8 * unit, 8)
 }
 
 /// Writes `units` whole units in address order in functional mode, and pads the last pages.
