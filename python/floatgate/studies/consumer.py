@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 SCALE, QUICK_SCALE = "1/16", "1/20"
 #: Time of the host's software for each request, which measurements of drives include.
 SOFTWARE = "5us"
-#: Simulated milliseconds of a run, by block size.
+#: Simulated milliseconds before the measured part, in which writes fill the write buffer.
+BEFORE = 20
+#: Simulated milliseconds of the measured part, by block size.
 MEASURED, QUICK_MEASURED = {"128k": 60, "4k": 20}, {"128k": 5, "4k": 1}
 #: Before sustained writes are measured, the SLC cache is full, and writes and folding have their steady rate.
 RAMP, SUSTAINED = 1.2, 0.3
@@ -113,7 +115,7 @@ STUDY = Study(
         "Not a paper: the devices `tlc-nvme` and `qlc-nvme`, which stand for a class of drives, not for one product, "
         f"with {SCALE} of their blocks (`--scale`). Sequential requests have 128 KiB and their rates are MB/s; random "
         f"ones have 4 KiB, and their rates are thousands per second. The host's software takes {SOFTWARE} for a "
-        "request (`host.software`).",
+        f"request (`host.software`). The first {BEFORE} ms are not counted, in which writes fill the write buffer.",
         "Empty: nothing was written before, and reads find data in native blocks (`fill`). Steady: random writes "
         "have reached their steady state (`steady`), and the SLC cache is empty. Cache full: writes of 128 KiB at "
         f"depth 32 after {RAMP} s of them.",
@@ -131,7 +133,8 @@ def _point(setting: Setting, device: str, state: str, quantity: str) -> dict[str
         operation, size, depth, time = "write", "128k", 32, f"ramp_time={ramp} runtime={measured}"
     else:
         operation, size, depth = QUANTITIES[quantity]
-        time = f"runtime={(QUICK_MEASURED if setting.quick else MEASURED)[size]}ms"
+        ramp, measured = (0, QUICK_MEASURED) if setting.quick else (BEFORE, MEASURED)
+        time = f"ramp_time={ramp}ms runtime={measured[size]}ms"
     reads = operation == "read"
     pattern = operation if size == "128k" else f"rand{operation} norandommap=1"
     return {
