@@ -133,8 +133,8 @@ def _point(setting: Setting, device: str, state: str, quantity: str) -> dict[str
         operation, size, depth, time = "write", "128k", 32, f"ramp_time={ramp} runtime={measured}"
     else:
         operation, size, depth = QUANTITIES[quantity]
-        ramp, measured = (0, QUICK_MEASURED) if setting.quick else (BEFORE, MEASURED)
-        time = f"ramp_time={ramp}ms runtime={measured[size]}ms"
+        before, by_size = (0, QUICK_MEASURED) if setting.quick else (BEFORE, MEASURED)
+        time = f"ramp_time={before}ms runtime={by_size[size]}ms"
     reads = operation == "read"
     pattern = operation if size == "128k" else f"rand{operation} norandommap=1"
     return {
