@@ -169,6 +169,7 @@ pub mod internals {
     pub use crate::ftl::mapping::{MappingConfig, MappingScheme};
     pub use crate::ftl::space::RESERVE;
     pub use crate::ftl::temperature::TemperatureConfig;
+    pub use crate::host::arbitration::{ArbitrationConfig, ArbitrationPolicy};
     pub use crate::lifetime::Lived;
     pub use crate::metrics::bounds::Work as BoundWork;
     pub use crate::metrics::collections::CollectionCounts;

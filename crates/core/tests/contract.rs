@@ -6,8 +6,8 @@ use crate::common::device_config;
 use floatgate_core::device_file::DeviceConfig;
 use floatgate_core::flash::Role;
 use floatgate_core::internals::{
-    self, AllocationConfig, EvictionConfig, Level, LevelOrder, MappingConfig, SchedulerConfig, TemperatureConfig,
-    TriggerConfig, VictimConfig,
+    self, AllocationConfig, ArbitrationConfig, EvictionConfig, Level, LevelOrder, MappingConfig, SchedulerConfig,
+    TemperatureConfig, TriggerConfig, VictimConfig,
 };
 use floatgate_core::laws::{self, close};
 use floatgate_core::mapping::Space;
@@ -50,6 +50,28 @@ fn mapping_schemes_lose_no_data() {
             device.check().unwrap_or_else(|error| panic!("{}, {overrides:?}: {error}", scheme.name()));
             laws::mapping(&device, &Default::default());
         }
+    }
+}
+
+/// Queues get one turn each time that they become ready, with at least one command, and all get turns.
+#[test]
+fn arbitration_gives_each_ready_queue_a_turn() {
+    let device = device_config(&["host.queues.count=5"]);
+    for config in ArbitrationConfig::all() {
+        let mut policy = config.build(&device, 1, &Default::default()).unwrap();
+        assert_eq!(policy.take(), None, "{}", config.name());
+        let mut turns = [0; 5];
+        (0..5).for_each(|queue| policy.ready(queue));
+        for _ in 0..100 {
+            let turn = policy.take().unwrap();
+            assert!(turn.most > 0);
+            turns[usize::from(turn.queue)] += 1;
+            policy.ended(turn, 1);
+            policy.ready(turn.queue);
+        }
+        assert!(turns.iter().all(|&turns| turns == 20), "{}: {turns:?}", config.name());
+        let last: BTreeSet<u16> = (0..5).map(|_| policy.take().unwrap().queue).collect();
+        assert_eq!((last.len(), policy.take()), (5, None), "{}", config.name());
     }
 }
 

@@ -29,6 +29,7 @@ mod fio;
 mod firmware;
 mod functional;
 mod gangs;
+mod host_queues;
 mod lifetime;
 mod log_blocks;
 mod logical_pages;

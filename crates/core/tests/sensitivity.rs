@@ -70,6 +70,23 @@ type Case = (&'static str, &'static [&'static str], &'static str, &'static [&'st
 /// All names of a choice.
 const ALL: &[&str] = &["*"];
 
+/// Reads of two streams, the first with more requests outstanding.
+const CONTEST: &str = "rw=randread bs=4k iodepth=16 number_ios=500; rw=randread bs=4k iodepth=4 number_ios=500";
+
+/// A controller that chooses between two queues, and one whose queues have priorities.
+const CONTESTED: [&str; 2] = ["host.queue_depth=2", "host.queues.count=2"];
+const FAVORED: &str = "{ weighted-round-robin = { priorities = ['medium', 'high'] } }";
+const PREFERRED: [&str; 3] = [
+    "host.queue_depth=2",
+    "host.queues.count=2",
+    "host.queues.arbitration={ weighted-round-robin = { priorities = ['medium', 'high'] } }",
+];
+const DEFERRED: [&str; 3] = [
+    "host.queue_depth=2",
+    "host.queues.count=2",
+    "host.queues.arbitration={ weighted-round-robin = { priorities = ['low', 'medium'] } }",
+];
+
 /// A device that reads ahead.
 const AHEAD: [&str; 2] = ["buffer.capacity=1MiB", "buffer.read_ahead.size=64KiB"];
 
@@ -404,6 +421,17 @@ const CASES: &[Case] = &[
     ("energy.die", &[], READS, &["-", "0W", "2mW"]),
     ("energy.controller", &[], READS, &["-", "0W", "1W"]),
     ("host.queue_depth", &[], READS, &["-", "4"]),
+    ("host.queues", &["host.queue_depth=2"], CONTEST, &["-", "{ count = 2 }"]),
+    ("host.queues.count", &["host.queue_depth=2"], CONTEST, &["1", "2"]),
+    ("host.queues.arbitration", &CONTESTED, CONTEST, &["round-robin", FAVORED]),
+    ("host.queues.arbitration.weighted-round-robin", &CONTESTED, CONTEST, &["{}", "{ priorities = ['high', 'low'] }"]),
+    ("host.queues.arbitration.round-robin.burst", &CONTESTED, CONTEST, &["1", "4"]),
+    ("host.queues.arbitration.weighted-round-robin.priorities", &CONTESTED, CONTEST, &["['high']", "['low', 'urgent']"]),
+    ("host.queues.arbitration.weighted-round-robin.high", &PREFERRED, CONTEST, &["1", "9"]),
+    ("host.queues.arbitration.weighted-round-robin.medium", &PREFERRED, CONTEST, &["1", "9"]),
+    ("host.queues.arbitration.weighted-round-robin.low", &DEFERRED, CONTEST, &["1", "9"]),
+    ("host.queues.arbitration.weighted-round-robin.burst", &CONTESTED, CONTEST, &["1", "4"]),
+    ("host.queues.fetch", &["host.queues.count=1"], READS, &["0us", "5us"]),
     ("host.sector_size", &["geometry.page_size=2KiB", "capacity.logical=10002KiB"], WRITES, &["512B", "4KiB"]),
     ("host.link_bandwidth", &[], READS, &["-", "100MB/s"]),
     ("host.link_latency", &[], READS, &["-", "5us"]),

@@ -354,6 +354,7 @@ const SHAPELESS: &[(&str, &[&str], &str)] = &[
     ("host.link_latency", &[], "3us"),
     ("host.software", &[], "3us"),
     ("host.order", &[], "one-queue"),
+    ("host.queues", &[], "{ count = 2, fetch = \"1us\" }"),
 ];
 
 #[test]

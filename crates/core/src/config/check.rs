@@ -750,7 +750,10 @@ impl Check<'_> {
     fn policies(&mut self) {
         let device = self.device;
         let eviction = device.active_buffer().map_or(Ok(()), |buffer| buffer.eviction.check(device));
+        let queues = device.host.queues.as_ref();
+        let arbitration = queues.map_or(Ok(()), |queues| queues.arbitration.check(device));
         for (path, result) in [
+            ("host.queues.arbitration", arbitration),
             ("allocation", device.allocation.check(device)),
             ("temperature", device.temperature.check(device)),
             ("mapping.scheme", device.mapping.scheme.check(device)),

@@ -17,6 +17,7 @@ use crate::ftl::gc::victim::VictimConfig;
 use crate::ftl::gc::wear::WearConfig;
 use crate::ftl::mapping::MappingConfig;
 use crate::ftl::temperature::TemperatureConfig;
+use crate::host::arbitration::ArbitrationConfig;
 use crate::scheduler::SchedulerConfig;
 use crate::sim::time::{Time, transfer_time};
 
@@ -60,6 +61,7 @@ impl DeviceConfig {
             "gc.wear" => WearConfig::NAMES,
             "mapping.scheme" => MappingConfig::NAMES,
             "buffer.eviction" => EvictionConfig::NAMES,
+            "host.queues.arbitration" => ArbitrationConfig::NAMES,
             "scheduler" => SchedulerConfig::NAMES,
             "temperature" => TemperatureConfig::NAMES,
             _ => &[],

@@ -53,6 +53,7 @@ impl DeviceConfig {
             by_unit(costs.into_iter().fold(Time::ZERO, |sum, cost| sum.later(cost.time(firmware.clock))))
         });
         let decoding = self.errors.as_ref().map_or(Time::ZERO, |errors| errors.ecc.decode.time());
-        throttle.later(firmware).later(self.controller.fill_timeout.time()).later(decoding)
+        let fetch = self.host.queues.as_ref().map_or(Time::ZERO, |queues| queues.fetch.time());
+        throttle.later(firmware).later(fetch).later(self.controller.fill_timeout.time()).later(decoding)
     }
 }

@@ -27,6 +27,7 @@ mod offered;
 mod origin;
 mod page;
 mod path;
+pub mod queues;
 pub mod read_ahead;
 mod reference;
 mod reserve;
@@ -50,6 +51,7 @@ use cells::SlcMode;
 use energy::EnergyConfig;
 use errors::ErrorsConfig;
 use gang::Gang;
+use queues::Queues;
 use read_ahead::ReadAheadConfig;
 use slc_cache::SlcCacheConfig;
 use superblock::SuperblockConfig;
@@ -872,6 +874,9 @@ pub struct Host {
     #[serde(skip_serializing_if = "HostOrder::is_default")]
     #[schemars(extend("default" = "separate"))]
     pub order: HostOrder,
+    /// Queue pairs. Default: one queue, in which requests keep their order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queues: Option<Queues>,
     /// Time of the host's software for each request, by which its completion is later. Figures that were measured on a
     /// real drive include it. A live device leaves it out. Default: 0.
     #[serde(skip_serializing_if = "Duration::is_zero")]
@@ -891,6 +896,7 @@ impl Default for Host {
             link_bandwidth: None,
             link_latency: Duration::default(),
             order: HostOrder::default(),
+            queues: None,
             software: Duration::default(),
         }
     }

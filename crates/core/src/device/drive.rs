@@ -34,7 +34,7 @@ impl Ssd for Device {
         if self.dispatch.remembers_host_reads() && self.is_idle() {
             self.dispatch.forget_host_reads();
         }
-        if self.has_room() {
+        if self.interface.enters_at_once() {
             self.enter(now, request);
             self.run_tasks();
         } else {

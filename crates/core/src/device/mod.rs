@@ -420,5 +420,6 @@ impl Device {
             self.enter(self.now, request);
             self.run_tasks();
         }
+        Timer::Fetch.set_if(&mut self.array, self.interface.fetch(self.now));
     }
 }

@@ -106,6 +106,12 @@ impl Device {
                 self.interface.free_places(self.now);
                 Timer::Completion.set_if(&mut self.array, self.interface.next_return());
             }
+            Timer::Fetch => {
+                while let Some(request) = self.interface.fetched(self.now) {
+                    self.enter(self.now, request);
+                    self.run_tasks();
+                }
+            }
             Timer::Fill => self.fill_event(),
             Timer::Memory => {
                 while let Some(then) = self.buffer.as_deref_mut().and_then(|buffer| buffer.end_access(self.now)) {

@@ -29,6 +29,8 @@ pub(super) enum Timer {
     Throttle,
     /// Error correction: the data of the next read are decoded.
     Decoding,
+    /// Submission queues: the fetch of commands ends.
+    Fetch,
     /// Core with this number: its work ends.
     Core(u32),
 }
@@ -47,6 +49,7 @@ impl Timer {
             6 => Timer::Throttle,
             7 => Timer::Fold,
             8 => Timer::Decoding,
+            9 => Timer::Fetch,
             core => Timer::Core(core - Timer::Core(0).number()),
         }
     }
@@ -64,7 +67,8 @@ impl Timer {
             Timer::Throttle => 6,
             Timer::Fold => 7,
             Timer::Decoding => 8,
-            Timer::Core(core) => 9 + core,
+            Timer::Fetch => 9,
+            Timer::Core(core) => 10 + core,
         }
     }
 
@@ -81,8 +85,10 @@ impl Timer {
     pub(super) fn count(config: &DeviceConfig) -> u32 {
         let end = if let Some(firmware) = &config.controller.firmware {
             Timer::Core(firmware.cores)
-        } else if config.errors.is_some() {
+        } else if config.host.queues.is_some() {
             Timer::Core(0)
+        } else if config.errors.is_some() {
+            Timer::Fetch
         } else if config.slc_cache.is_some() {
             Timer::Decoding
         } else if config.gc.throttle.is_some() || config.active_buffer().is_some_and(|buffer| buffer.credits.is_some())
@@ -120,7 +126,7 @@ impl Quiet {
     pub(super) fn allows(&mut self, timer: Timer, interface: &HostInterface, planes: u32) -> bool {
         match timer {
             // Each event moves a request on.
-            Timer::Link | Timer::Memory | Timer::Decoding => self.end(),
+            Timer::Link | Timer::Memory | Timer::Decoding | Timer::Fetch => self.end(),
             // Partial program units wait for units that a core is about to write.
             Timer::Fill if interface.cores.as_deref().is_some_and(|cores| !cores.are_idle()) => {}
             // Work of the cores is progress, except for the choice of a victim, which may find none.
@@ -186,6 +192,7 @@ mod tests {
             Timer::Throttle,
             Timer::Fold,
             Timer::Decoding,
+            Timer::Fetch,
             Timer::Core(0),
             Timer::Core(7),
         ];

@@ -5,6 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use super::cores::Cores;
 use super::link::Link;
+use super::queues::Submitted;
 use super::requests::{Part, Pending, Requests, Units};
 use super::throttle::Throttle;
 use crate::config::{DeviceConfig, HostOrder};
@@ -27,8 +28,12 @@ pub struct HostInterface {
     pub throttle: Option<Box<Throttle>>,
     pub(super) link: Option<Link>,
     queue_depth: usize,
-    /// Requests beyond the queue depth, oldest first.
-    waiting: VecDeque<Request>,
+    /// Number of outstanding requests below which a request needs no queue: the queue depth, or 0 if fetches take time.
+    direct_depth: usize,
+    /// Number of outstanding requests below which the host submits more: the queue depth. With queue pairs, no limit.
+    host_depth: usize,
+    /// Requests beyond the queue depth.
+    submitted: Submitted,
     /// Arrival times at the host of completions that are crossing the link. Each arrival frees a queue slot.
     returning: BinaryHeap<Reverse<Time>>,
     completions: Vec<Completion>,
@@ -42,6 +47,8 @@ pub struct HostInterface {
 impl HostInterface {
     /// Creates the host interface of an idle device.
     pub fn new(config: &DeviceConfig, seed: u64) -> HostInterface {
+        let submitted = Submitted::new(config, seed);
+        let queue_depth = config.host.queue_depth as usize;
         HostInterface {
             requests: Requests::default(),
             cores: Cores::new(config, seed).map(Box::new),
@@ -49,8 +56,10 @@ impl HostInterface {
             is_one_queue: config.host.order == HostOrder::OneQueue,
             throttle: Throttle::new(config).map(Box::new),
             link: Link::new(config),
-            queue_depth: config.host.queue_depth as usize,
-            waiting: VecDeque::new(),
+            queue_depth,
+            direct_depth: if submitted.takes_time() { 0 } else { queue_depth },
+            host_depth: if config.host.queues.is_some() { usize::MAX } else { queue_depth },
+            submitted,
             returning: BinaryHeap::new(),
             completions: Vec::new(),
             counted: 0,
@@ -73,7 +82,7 @@ impl HostInterface {
     /// Returns the number of requests that wait for a queue slot.
     #[inline]
     pub fn waiting(&self) -> usize {
-        self.waiting.len()
+        self.submitted.len()
     }
 
     /// Returns the number of requests that were submitted and have not completed.
@@ -82,10 +91,22 @@ impl HostInterface {
         self.in_progress() + self.waiting()
     }
 
-    /// Returns `true` if the queue has room for another request.
+    /// Returns the number of requests that hold a place in the device.
+    #[inline]
+    fn places(&self) -> usize {
+        self.requests.len() + self.returning.len()
+    }
+
+    /// Returns `true` if the host can submit another request.
     #[inline]
     pub fn has_room(&self) -> bool {
-        self.requests.len() + self.returning.len() < self.queue_depth
+        self.places() < self.host_depth
+    }
+
+    /// Returns `true` if a request that is submitted enters at once.
+    #[inline]
+    pub fn enters_at_once(&self) -> bool {
+        self.places() < self.direct_depth
     }
 
     /// Returns the time at which the next completion arrives at the host, if one is crossing the link.
@@ -93,15 +114,26 @@ impl HostInterface {
         self.returning.peek().map(|&Reverse(at)| at)
     }
 
-    /// Adds a request to those that wait for a queue slot.
+    /// Adds a request to those that wait for a place in the device.
     pub fn wait(&mut self, request: Request) {
-        self.waiting.push_back(request);
+        self.submitted.add(request);
     }
 
-    /// Removes and returns the next waiting request, if there is one and the queue has room.
+    /// Removes and returns the next waiting request, if there is one and it can enter at once.
     #[inline]
     pub fn next_waiting(&mut self) -> Option<Request> {
-        if self.waiting.is_empty() || !self.has_room() { None } else { self.waiting.pop_front() }
+        if self.submitted.is_empty() || !self.enters_at_once() { None } else { self.submitted.next() }
+    }
+
+    /// Starts to fetch waiting requests, if fetches take time and there is room. Returns the end of the fetch.
+    pub fn fetch(&mut self, now: Time) -> Option<Time> {
+        let room = self.queue_depth.saturating_sub(self.places());
+        if self.submitted.takes_time() { self.submitted.fetch(room, now) } else { None }
+    }
+
+    /// Removes and returns a request whose fetch has ended by `now`.
+    pub fn fetched(&mut self, now: Time) -> Option<Request> {
+        self.submitted.fetched(now)
     }
 
     /// Returns `true` if a request is within the sectors that the host sees.
