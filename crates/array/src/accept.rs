@@ -186,14 +186,15 @@ impl SsdArray {
         self.next_serial();
         let lba = self.layout.address(piece.row, piece.offset);
         let operation = request.operation;
-        let (placement, fua) = (request.placement, request.fua);
+        let Request { placement, fua, high_priority, .. } = *request;
         let owner = Owner::Host(id).tag();
         if self.contents.is_some() && operation == Operation::Write {
             let from = self.layout.sector(piece.row, piece.index, piece.offset) - request.lba;
             self.store_plain(member, owner, lba, request.tag, from as u32, piece.sectors);
         }
         let purpose = Purpose::Host;
-        self.issue(member, MemberRequest { owner, operation, lba, sectors: piece.sectors, purpose, placement, fua });
+        let sectors = piece.sectors;
+        self.issue(member, MemberRequest { owner, operation, lba, sectors, purpose, placement, fua, high_priority });
     }
 
     /// Sends the parts of a request to the members of level 0.
@@ -254,6 +255,7 @@ impl SsdArray {
                     purpose: Purpose::Host,
                     placement: request.placement,
                     fua: request.fua,
+                    high_priority: request.high_priority,
                 };
                 self.issue(member, part);
             }

@@ -352,16 +352,18 @@ impl SsdArray {
     /// written field by field and then copied as a whole costs more than the rest of this function.
     #[inline(always)]
     pub(crate) fn issue(&mut self, number: u32, part: MemberRequest) {
-        let MemberRequest { owner, operation, lba, sectors, purpose, placement, fua } = part;
+        let MemberRequest { owner, operation, lba, sectors, purpose, placement, fua, high_priority } = part;
         self.count(purpose, operation, sectors);
         let tag = owner | u64::from(self.serial);
         let member = &mut self.members[number as usize];
         member.outstanding += 1;
         let arrival = self.now;
         let stream = purpose as u16;
-        member
-            .device
-            .submit(self.now, Request { tag, arrival, operation, lba, sectors, stream, namespace: 1, placement, fua });
+        let namespace = 1;
+        member.device.submit(
+            self.now,
+            Request { tag, arrival, operation, lba, sectors, stream, namespace, placement, fua, high_priority },
+        );
         if let Some(contents) = &mut self.contents {
             contents.apply(number, &mut member.device);
             if operation == Operation::Read {
@@ -482,6 +484,7 @@ pub(crate) struct MemberRequest {
     pub purpose: Purpose,
     pub placement: u16,
     pub fua: bool,
+    pub high_priority: bool,
 }
 
 fn no_results() -> Results {

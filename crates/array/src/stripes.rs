@@ -1,6 +1,6 @@
 //! Phases of stripe operations: read, compute, journal, write.
 
-use floatgate_core::sim::request::{Completion, Operation, SECTOR, Status};
+use floatgate_core::sim::request::{Completion, Operation, Request, SECTOR, Status};
 use floatgate_core::sim::time::{Time, transfer_time};
 
 use crate::accept::Piece;
@@ -95,13 +95,17 @@ impl SsdArray {
     pub(crate) fn issue_at(&mut self, id: u32, member: u32, operation: Operation, purpose: Purpose, at: (u64, u32)) {
         let of = &mut self.operations[id];
         of.left += 1;
-        let (placement, fua) = match of.request.get() {
-            Some(request) => (self.requests[request].request.placement, self.requests[request].request.fua),
-            None => (0, false),
+        let (placement, fua, high_priority) = match of.request.get() {
+            Some(request) => {
+                let Request { placement, fua, high_priority, .. } = self.requests[request].request;
+                (placement, fua, high_priority)
+            }
+            None => (0, false, false),
         };
         let fua = fua || purpose == Purpose::Journal && operation == Operation::Write;
         let owner = Owner::Operation(id).tag();
-        self.issue(member, MemberRequest { owner, operation, lba: at.0, sectors: at.1, purpose, placement, fua });
+        let (lba, sectors) = at;
+        self.issue(member, MemberRequest { owner, operation, lba, sectors, purpose, placement, fua, high_priority });
     }
 
     pub(crate) fn enter_phase(&mut self, id: u32, phase: Phase) {

@@ -22,18 +22,20 @@ fn machine(scheduler: &str, overrides: &[&str]) -> Device {
     device
 }
 
-/// Plays a script: `r0` reads from chip 0, `w2` writes to chip 2, each another unit. The tag of a request is its
-/// position in the script. All requests arrive within the first microsecond, a nanosecond apart.
+/// Plays a script: `r0` reads from chip 0, `w2` writes to chip 2, each another unit. Capital letters are requests with
+/// high priority. The tag of a request is its position in the script. All requests arrive within the first microsecond,
+/// a nanosecond apart.
 fn play(device: &mut Device, script: &str) {
     for (index, word) in script.split_whitespace().enumerate() {
         let index = index as u64;
         let (kind, chip) = word.split_at(1);
         let chip: u64 = chip.parse().expect("a chip");
         let (operation, unit) = match kind {
-            "r" => (Operation::Read, index % 8 * 4 + chip),
+            "r" | "R" => (Operation::Read, index % 8 * 4 + chip),
             _ => (Operation::Write, FRESH + index * 4 + chip),
         };
-        let request = Request { tag: index, ..Request::new(Time::ZERO, operation, unit * 8, 8) };
+        let high_priority = kind == "R" || kind == "W";
+        let request = Request { tag: index, high_priority, ..Request::new(Time::ZERO, operation, unit * 8, 8) };
         submit(device, Time::from_ns(index), request);
     }
     drain(device);
@@ -77,6 +79,22 @@ fn a_chip_serves_its_queue_in_the_order_of_the_scheduler() {
         let mut cells: Vec<&Slice> = slices(&device).iter().filter(|s| s.phase == Phase::Cell).collect();
         cells.sort_by_key(|s| s.start);
         assert_eq!(cells.iter().map(|s| s.tag).collect::<Vec<_>>(), expected, "{scheduler}");
+    }
+}
+
+#[test]
+fn requests_with_high_priority_start_first_if_the_scheduler_says_so() {
+    let script = "w0 r0 w0 R0 w0 W0 R0";
+    let table = [
+        ("fcfs", ["w0", "r0", "w0", "R0", "w0", "W0", "R0"]),
+        ("read-first", ["w0", "r0", "R0", "R0", "w0", "w0", "W0"]),
+        // The first write runs without interruption.
+        ("priority-first", ["w0", "R0", "W0", "R0", "r0", "w0", "w0"]),
+    ];
+    for (scheduler, expected) in table {
+        let mut device = machine(scheduler, &[]);
+        play(&mut device, script);
+        assert_eq!(order_in_cells(&device, script, 0), expected, "{scheduler}");
     }
 }
 

@@ -43,6 +43,8 @@ const READS: &str = "rw=randread bs=4k iodepth=16 number_ios=500";
 const WRITES: &str = "rw=randwrite norandommap=1 bs=4k iodepth=16 number_ios=6000";
 const PARTS: &str = "rw=randrw norandommap=1 bs=1k iodepth=4 number_ios=2000";
 const MIX: &str = "rw=randrw norandommap=1 bs=4k iodepth=32 number_ios=4000";
+/// The mix, with requests of two priorities.
+const RANKED: &str = "rw=randrw norandommap=1 bs=4k iodepth=32 number_ios=4000 cmdprio_percentage=20";
 const SKEWED: &str =
     "rw=randwrite norandommap=1 bs=4k iodepth=16 number_ios=20000 random_distribution=zoned:80/20:20/80";
 const WIDE: &str = "rw=randwrite norandommap=1 bs=32k iodepth=8 number_ios=2000";
@@ -347,7 +349,7 @@ const CASES: &[Case] = &[
     ("gc.throttle", &[], WRITES, &["-", "{ below = 6, delay = \"1ms\" }"]),
     ("gc.throttle.below", &["gc.throttle.delay=1ms"], WRITES, &["5", "6"]),
     ("gc.throttle.delay", &["gc.throttle.below=6"], WRITES, &["100us", "1ms"]),
-    ("scheduler", &[], MIX, ALL),
+    ("scheduler", &[], RANKED, ALL),
     ("controller.write_slots", &[], WRITES, &["-", "2"]),
     ("controller.power_cap", &[], WRITES, &["-", "1", "3"]),
     ("faults.factory_bad", &[], WRITES, &["0", "1"]),

@@ -67,6 +67,8 @@ pub struct Request {
     pub placement: u16,
     /// Force unit access: complete only when durable.
     pub fua: bool,
+    /// The host wants the request served before others (fio: `cmdprio`), if the scheduler does that.
+    pub high_priority: bool,
 }
 
 impl Request {
@@ -79,7 +81,18 @@ impl Request {
     /// Creates a request of stream 0 without flags.
     #[inline]
     pub const fn new(arrival: Time, operation: Operation, lba: u64, sectors: u32) -> Request {
-        Request { tag: 0, arrival, operation, lba, sectors, stream: 0, namespace: 1, placement: 0, fua: false }
+        Request {
+            tag: 0,
+            arrival,
+            operation,
+            lba,
+            sectors,
+            stream: 0,
+            namespace: 1,
+            placement: 0,
+            fua: false,
+            high_priority: false,
+        }
     }
 
     /// Returns the length in bytes.

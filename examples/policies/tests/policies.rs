@@ -89,7 +89,8 @@ fn cost_and_age_decide() {
 fn queued(class: Class, since_us: u64, number: u32) -> Queued {
     let id = TransactionId(number);
     let plane = PlaneId(0);
-    Queued { id, class, rank: 0, plane, since: Time::from_us(since_us), request: None, stream: None }
+    let since = Time::from_us(since_us);
+    Queued { id, class, rank: 0, plane, since, request: None, stream: None, high_priority: false }
 }
 
 fn picked(makers: &Externals, waiting: &[(Class, u64)], now_us: u64) -> u32 {

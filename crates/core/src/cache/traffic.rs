@@ -400,6 +400,7 @@ mod tests {
             namespace: 1,
             placement: 0,
             fua: false,
+            high_priority: false,
         };
         buffer.keep_read(WRITE, &read, &request, &ftl, Time::ZERO);
         assert!(matches!(buffer.read(part(3)), Found::Whole(_)));

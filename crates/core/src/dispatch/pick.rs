@@ -7,6 +7,7 @@ use super::pool_writes::has_ready_plane;
 use super::{Binder, Parts, Picking, View};
 use crate::scheduler::RANKS;
 use crate::sim::id::{LunId, PlaneId, TransactionId};
+use crate::sim::request::Request;
 use crate::work::{Kind, LunQueue, Queued};
 
 /// Returns the transaction that the scheduler picks for `lun`, with its rank. Its choice is among those with `rank`, if
@@ -25,16 +26,15 @@ pub(super) fn pick(b: &mut impl Binder, lun: LunId, rank: Option<u8>, pooled: bo
     next
 }
 
-/// Returns the tag and the stream of the request that waits for a transaction, if there is one.
-fn request_of(View { transactions, interface, .. }: View, id: TransactionId) -> Option<(u64, u16)> {
+/// Returns the request that waits for a transaction, if there is one.
+fn request_of(View { transactions, interface, .. }: View<'_>, id: TransactionId) -> Option<&Request> {
     let transaction = &transactions[id];
     let request = match transaction.kind {
         Kind::HostRead | Kind::Write => transaction.request(),
         Kind::RmwRead => transactions[transaction.write()].request(),
         _ => return None,
     };
-    let request = request.is_some().then(|| interface.requests[request].request)?;
-    Some((request.tag, request.stream))
+    request.is_some().then(|| &interface.requests[request].request)
 }
 
 /// Collects the transactions that wait for a LUN, in the order in which each rank is served.
@@ -44,9 +44,12 @@ fn show_queue(b: &impl Binder, lun: LunId, rank: Option<u8>, pooled: bool, picki
     keyed.clear();
     let mut add = |key: u64, rank: u8, id: TransactionId, plane: PlaneId| {
         let since = since.get(id).copied().unwrap_or_default();
-        let (request, stream) = request_of(b.view(), id).unzip();
+        let owner = request_of(b.view(), id);
+        let (request, stream) = owner.map(|owner| (owner.tag, owner.stream)).unzip();
+        let high_priority = owner.is_some_and(|owner| owner.high_priority);
         let class = transactions[id].class;
-        keyed.push((key, keyed.len() as u32, Queued { id, class, rank, plane, since, request, stream }));
+        let queued = Queued { id, class, rank, plane, since, request, stream, high_priority };
+        keyed.push((key, keyed.len() as u32, queued));
     };
     let shown = |shown: u8| rank.is_none_or(|rank| rank == shown);
     for rank in (0..RANKS as u8).filter(|&rank| shown(rank)) {

@@ -319,6 +319,7 @@ mod tests {
         namespace: 1,
         placement: 0,
         fua: false,
+        high_priority: false,
     };
 
     fn write(lba: u64, sectors: u32) -> Request {

@@ -221,6 +221,7 @@ mod tests {
             namespace: 1,
             placement: 0,
             fua: false,
+            high_priority: false,
         };
         contents.enter(READ, &request);
         contents.reply_from_slot(READ, write, Part { lpn: Lpn(0), first: 0, end: 4, offset: 0 });

@@ -547,6 +547,7 @@ mod tests {
             namespace: 1,
             placement: 0,
             fua: false,
+            high_priority: false,
         }
     }
 

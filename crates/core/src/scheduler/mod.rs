@@ -60,6 +60,8 @@ policy_family! {
         read_first::ReadFirst = "read-first",
         /// Reads, also for partial writes, take priority over writes. Garbage collection comes last.
         reads_before_writes::ReadsBeforeWrites = "reads-before-writes",
+        /// Operations of requests with high priority start first at a LUN. All others are ranked as in `fcfs`.
+        priority_first::PriorityFirst = "priority-first",
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Queued {
     pub request: Option<u64>,
     /// Stream of the request that waits for the transaction, if there is one.
     pub stream: Option<u16>,
+    /// True if a request with high priority waits for the transaction.
+    pub high_priority: bool,
 }
 
 /// Transactions that wait for a LUN, in the order in which they were queued. Writes whose program failed, and writes

@@ -54,7 +54,8 @@ const fn refused(name: &'static str, instead: &'static str) -> Other {
 const ZBD: &str = "zoned devices are not simulated by jobs; use zonemode=strided for strides";
 const FDP: &str = "give the writes a placement hint with write_hint";
 const MERGE: &str = "merge the traces before, or give each a job of its own with read_iolog";
-const PRIORITY: &str = "the device serves requests of all priorities alike; leave it out";
+const PRIORITY: &str = "give the share of the requests with high priority with cmdprio_percentage";
+const ARBITRATION: &str = "queues and their priorities are options of the device (host.queues)";
 const REPLAY: &str = "prepare the trace, or use `--fit` with the trace as the workload";
 const FLUSH: &str = "use fsync, or end_fsync for a flush at the end";
 const TRIM: &str = "use rw=randtrim, or rw=trimwrite";
@@ -148,7 +149,6 @@ pub const OTHERS: &[Other] = &[
     none("comm", ""),
     none("nice", "0"),
     none("prio", ""),
-    none("prioclass", ""),
     none("priohint", ""),
     none("thinktime_spin", "0"),
     none("thinkcycles", "0"),
@@ -260,8 +260,6 @@ pub const OTHERS: &[Other] = &[
     none("thp", "0"),
     none("cmd_type", "nvme"),
     none("cdb_len", "0"),
-    off("cmdprio_percentage", "0", &[], PRIORITY),
-    none("cmdprio_class", "0"),
     none("cmdprio_hint", "0"),
     none("cmdprio", "0"),
     off("cmdprio_bssplit", "", &["0"], PRIORITY),
@@ -314,7 +312,7 @@ pub const OTHERS: &[Other] = &[
     none("digest_enable", "NONE"),
     none("enable_vmd", "0"),
     none("print_qid_mappings", "0"),
-    off("enable_wrr", "0", &[], PRIORITY),
+    off("enable_wrr", "0", &[], ARBITRATION),
     none("arb_mechanism", "rr"),
     none("arbitration_burst", "0"),
     none("low_weight", "0"),

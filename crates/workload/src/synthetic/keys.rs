@@ -128,6 +128,14 @@ keys! {
             "Percent of a random job's requests that are at random addresses; the others start where the last request \
              of their direction ended. `read,write,trim`." ""
             into!(percentage_random, |value, base| by_direction(value, |part| percent(part, base)));
+        key ["cmdprio_percentage"] "`0`"
+            "Percent of the reads and writes with high priority, which form a stream of their own in the results; \
+             `read,write`. The scheduler `priority-first` serves them first." ""
+            unless_zero!(cmdprio_percentage, |value, base| by_direction(value, |part| percent(part, base)));
+        key ["cmdprio_class"] "`1`" "Class of these requests: `1`, real time, has high priority; 2 and 3 have not." ""
+            into!(cmdprio_class, real_time);
+        key ["prioclass"] "`0`" "Class of all requests of the job. `1`, real time: they have high priority." ""
+            into!(prioclass, real_time);
         key ["random_distribution"] "`random`" "Distribution of random requests over the blocks (see below)." ""
             into!(random_distribution, distribution);
         flag ["random_sequence_stride"] "off"

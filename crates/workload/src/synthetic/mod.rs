@@ -29,6 +29,7 @@ mod options;
 mod pace;
 mod place;
 mod plan;
+mod priority;
 mod reference;
 mod region;
 mod replay;

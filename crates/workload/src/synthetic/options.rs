@@ -212,6 +212,12 @@ pub struct Options {
     pub rwmixread: Option<u32>,
     /// Distribution of random addresses.
     pub random_distribution: Option<Distribution>,
+    /// Percentage of reads and writes with high priority.
+    pub cmdprio_percentage: Option<ByDirection<u32>>,
+    /// True if these requests have the class of real time, which is the one with priority. Default: true.
+    pub cmdprio_class: Option<bool>,
+    /// True if the whole job has the class of real time.
+    pub prioclass: Option<bool>,
     /// Percentage of random requests in a random job.
     pub percentage_random: Option<ByDirection<u32>>,
     /// True to move the blocks of a sequence by their number after each round.

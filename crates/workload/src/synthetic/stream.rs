@@ -13,6 +13,7 @@ use super::limits::Limits;
 use super::options::{Kind, Modifier, Options, Pattern, Rw, WriteMode};
 use super::pace::{arrivals, pace};
 use super::place::Place;
+use super::priority::Priorities;
 use super::size::Sizes;
 use super::targets::{Targets, targets};
 use super::verify::Verify;
@@ -37,6 +38,8 @@ pub struct Synthetic {
     files: Option<Box<Files>>,
     /// Verification of the writes.
     verify: Option<Box<Verify>>,
+    /// Requests with high priority, if there are any.
+    priorities: Option<Box<Priorities>>,
     /// True if writes are commands that write zeroes.
     zeroes: bool,
     /// True if the reads of the verification count in the limit of bytes.
@@ -123,6 +126,7 @@ impl Synthetic {
             addresses,
             files,
             verify: verify.map(Box::new),
+            priorities: Priorities::new(options, rng("priority")).map(Box::new),
             zeroes: options.write_mode == Some(WriteMode::Zeroes),
             counts_reads: options.io_size.is_some(),
             arrivals: arrivals(options, pattern.kind, reads, &sizes, rng)?,
@@ -208,12 +212,13 @@ impl Synthetic {
         Some(Request::new(self.last, Operation::Flush, 0, 0))
     }
 
-    /// Returns `true` for a closed loop without flushes, and without writes after trims. Its requests depend on nothing
-    /// but their number.
+    /// Returns `true` for a closed loop without flushes, priorities, and writes after trims. Its requests depend on
+    /// nothing but their number.
     fn is_plain(&self) -> bool {
         let Flushes { every, at_end, .. } = self.flushes;
         let flushes = every != [0; 2] || at_end;
-        self.arrivals.is_none() && self.verify.is_none() && !flushes && self.kind != Kind::TrimWrite
+        let varies = self.verify.is_some() || self.priorities.is_some();
+        self.arrivals.is_none() && !varies && !flushes && self.kind != Kind::TrimWrite
     }
 
     /// Does the same as [`Source::next_request`] for each place, for a plain job.
@@ -348,7 +353,13 @@ impl Source for Synthetic {
             match self.generate()? {
                 // A job with `verify_only` issues only the reads.
                 Some((_, true)) => {}
-                next => return Ok(next.map(|(request, _)| request)),
+                Some((mut request, false)) => {
+                    if let Some(priorities) = &mut self.priorities {
+                        priorities.mark(&mut request);
+                    }
+                    return Ok(Some(request));
+                }
+                None => return Ok(None),
             }
         }
     }
@@ -404,7 +415,11 @@ impl Source for Synthetic {
     }
 
     fn streams(&self) -> Vec<String> {
-        vec![self.place.name.clone()]
+        let name = &self.place.name;
+        match &self.priorities {
+            Some(priorities) if priorities.divides() => vec![name.clone(), format!("{name} (high priority)")],
+            _ => vec![name.clone()],
+        }
     }
 
     fn description(&self) -> String {

@@ -383,6 +383,40 @@ fn several_jobs_are_separate_streams() {
     assert_eq!(orders[1][..3], [0, 128, 256]);
 }
 
+/// Requests with high priority are drawn independently of the others, whose addresses stay the same.
+#[test]
+fn a_share_of_the_requests_has_high_priority() {
+    const COUNT: usize = 20_000;
+    let of = |text: &str| {
+        let mut source = job(text, GIB);
+        let streams = source.streams();
+        let all = requests(&mut source, COUNT);
+        for request in &all {
+            assert_eq!(request.stream, u16::from(request.high_priority && streams.len() == 2));
+        }
+        let share = |operation| {
+            let all = all.iter().filter(|request| request.operation == operation);
+            all.clone().filter(|request| request.high_priority).count() as f64 / all.count() as f64
+        };
+        (streams, share(Operation::Read), share(Operation::Write), lbas(&all))
+    };
+    let mix = "name=a rw=randrw norandommap=1 bs=4k";
+    let (streams, reads, writes, addresses) = of(&format!("{mix} cmdprio_percentage=20,5"));
+    assert_eq!(streams, ["a", "a (high priority)"]);
+    // Five standard errors.
+    let error = |share: f64| 5.0 * (share * (1.0 - share) / (COUNT as f64 / 2.0)).sqrt();
+    assert!((reads - 0.2).abs() < error(0.2) && (writes - 0.05).abs() < error(0.05), "{reads} {writes}");
+    assert_eq!(of(mix).3, addresses);
+    for all in ["prioclass=1", "cmdprio_percentage=100"] {
+        let (streams, reads, writes, _) = of(&format!("{mix} {all}"));
+        assert_eq!((streams.len(), reads, writes), (1, 1.0, 1.0), "{all}");
+    }
+    for none in ["prioclass=2", "cmdprio_percentage=50 cmdprio_class=3", "cmdprio_percentage=0"] {
+        let (streams, reads, writes, _) = of(&format!("{mix} {none}"));
+        assert_eq!((streams.len(), reads, writes), (1, 0.0, 0.0), "{none}");
+    }
+}
+
 #[test]
 fn the_seed_determines_the_requests() {
     let text = "rw=randrw bssplit=4k/50:8k/50 rate_iops=1000 rate_process=poisson random_distribution=zipf:0.9";
@@ -488,6 +522,9 @@ const CHANGES: &[(&str, &str)] = &[
     (RANDOM, "bsrange=4k-8k"),
     (RANDOM, "blocksize_range=4k-8k"),
     (RANDOM, "percentage_random=50"),
+    (RANDOM, "cmdprio_percentage=50"),
+    ("rw=randrw cmdprio_percentage=50", "cmdprio_class=2"),
+    (RANDOM, "prioclass=1"),
     ("rw=write size=1m", "filename=a; rw=write size=1m filename=b"),
     ("rw=write size=1m numjobs=2", "ioengine=libaio"),
     ("rw=write size=1m numjobs=2 ioengine=libaio", "filename_format=a"),

@@ -182,6 +182,15 @@ pub fn percent(text: &str, _: Base) -> Result<u32, String> {
     number.map(|n| n as u32).ok_or_else(|| "must be a whole percentage from 0 to 100".to_owned())
 }
 
+/// Parses a priority class of Linux. Returns `true` for real time.
+pub fn real_time(text: &str, _: Base) -> Result<bool, String> {
+    match text {
+        "1" => Ok(true),
+        "0" | "2" | "3" => Ok(false),
+        _ => Err("must be a class: 1 (real time), 2 (best effort) or 3 (idle)".to_owned()),
+    }
+}
+
 /// Units of time, in picoseconds.
 pub const MICROSECOND: u64 = 1_000_000;
 pub const SECOND: u64 = 1_000_000_000_000;
