@@ -162,7 +162,7 @@ fn serve_over_time(overrides: &[&str], requests: &[(u64, u16, u8, u64, u32)]) ->
     let mut device = build(config, Options { attribution: true, verify: true, ..Options::default() });
     let mut at = Time::ZERO;
     for (&(pause, stream, operation, unit, sectors), tag) in requests.iter().zip(0..) {
-        at = at + Time::from_us(pause);
+        at += Time::from_us(pause);
         let operation = [Operation::Read, Operation::Write, Operation::Trim][usize::from(operation)];
         submit(&mut device, at, Request { tag, stream, ..Request::new(at, operation, unit * 8, sectors) });
     }

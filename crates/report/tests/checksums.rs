@@ -23,8 +23,8 @@ fn requests(path: &Path, folder: &Path) {
         let arrival = Time(tag * 1_000_003);
         let (start, finish) = (Time(arrival.ps() + rng.below(977)), Time(arrival.ps() + 1_000 + rng.below(1 << 30)));
         let (operation, lba, sectors) = (Operation::ALL[rng.below(4) as usize], rng.below(1 << 40), 8);
-        let (stream, namespace, placement, fua) = ((tag % 2) as u16, 0, 0, false);
-        let request = Request { tag, arrival, operation, lba, sectors, stream, namespace, placement, fua };
+        let stream = (tag % 2) as u16;
+        let request = Request { tag, stream, namespace: 0, ..Request::new(arrival, operation, lba, sectors) };
         let breakdown = Breakdown { parts: std::array::from_fn(|_| Time(rng.below(1 << 20))), channels: 1 };
         let reported = (!tag.is_multiple_of(3)).then_some(&breakdown);
         writer.write(&Completion { request, status: Status::Ok, start, finish }, reported).unwrap();

@@ -20,8 +20,7 @@ fn request(number: u64) -> (Completion, Option<Breakdown>) {
     let arrival = Time(number * 1_000_003);
     let (start, finish) = (Time(arrival.ps() + number % 977), Time(arrival.ps() + 1_000 + number * 7919 % 1_000_003));
     let (stream, lba, sectors) = ((number % 2) as u16, number * 2_654_435_761 % (1 << 40), 1 + number as u32 % 64);
-    let (namespace, placement, fua) = (0, 0, false);
-    let request = Request { tag: number, arrival, operation, lba, sectors, stream, namespace, placement, fua };
+    let request = Request { tag: number, stream, namespace: 0, ..Request::new(arrival, operation, lba, sectors) };
     let status = if number.is_multiple_of(100) { Status::OutOfRange } else { Status::Ok };
     let parts = std::array::from_fn(|part| Time(number * (part as u64 + 1) % 10_007));
     let breakdown = Breakdown { parts, channels: number as u32 % 9 };
