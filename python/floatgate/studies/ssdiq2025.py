@@ -196,8 +196,8 @@ def footprint(setting: Setting) -> Exhibit:
         return drawing.bars(drawing.Bars("write amplification", [f"{gib} GiB" for gib in used], series, reference=1.0))
 
     caption = (
-        f"The drive's counters include parity and metadata, {PARITY - 1:.1%} of a sequential fill, which the model "
-        "does not have. The column *with parity* adds them."
+        f"The drive's counters include parity and metadata, {PARITY - 1:.1%} of a sequential fill, which the simulated "
+        "drive does not write. The column *with parity* adds them."
     )
     return Exhibit(pa.Table.from_pylist(rows), draw, [], caption)
 
