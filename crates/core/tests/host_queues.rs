@@ -3,7 +3,7 @@
 //! All reads take 25 us + 102.4 us on a die and a channel of their own, and the controller takes one command at a time
 //! unless stated otherwise.
 
-use crate::common::{build, device_config, drain, fill, read, refusal, serve, submit};
+use crate::common::{Load, build, device, device_config, drain, fill, read, refusal, serve, submit};
 use floatgate_core::results::Part;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
@@ -112,6 +112,22 @@ fn a_fetch_waits_for_room_in_the_controller() {
     assert_eq!(finishes, [1, 2, 3].map(|place| Time(place * (FETCH + READ))));
 }
 
+/// A closed loop of three reads on a controller that works on one command at a time. The host issues each read when
+/// there is room, or, with queues, as soon as its depth allows.
+#[test]
+fn latencies_count_the_wait_in_a_queue() {
+    let latencies = |queues: &[&str]| {
+        let mut device = device(&[&["host.queue_depth=1"], queues].concat());
+        fill(&mut device, 64);
+        let outcome = Load::closed(3, 50, || read(0)).run(&mut device);
+        let latency = outcome.results.all().latency;
+        (outcome.elapsed, latency.min_us(), latency.max_us())
+    };
+    // The controller is never idle: two reads of the loop are ready when one completes.
+    assert_eq!(latencies(&[]), (Time(50 * READ), 127.4, 127.4));
+    assert_eq!(latencies(&["host.queues.count=1"]), (Time(50 * READ), 127.4, 382.2));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
@@ -182,8 +198,11 @@ fn invalid_queues_are_refused() {
     for (queues, why) in [
         ("{ count = 0 }", "host.queues.count = 0: must be"),
         ("{ count = 65536 }", "host.queues.count = 65536: must be"),
-        ("{ count = 1, arbitration = { round-robin = { burst = 0 } } }", "burst"),
-        ("{ count = 1, arbitration = { weighted-round-robin = { low = 0 } } }", "low"),
+        ("{ count = 1, arbitration = { round-robin = { burst = 0 } } }", "round-robin.burst = 0: must be at least 1"),
+        (
+            "{ count = 1, arbitration = { weighted-round-robin = { low = 0 } } }",
+            "round-robin.low = 0: must be at least 1",
+        ),
         (
             "{ count = 1, arbitration = { weighted-round-robin = { priorities = ['low', 'high'] } } }",
             "host.queues.arbitration.weighted-round-robin: priorities has 2 entries for 1 queue",

@@ -30,17 +30,8 @@ pub struct RoundRobin {
     burst: u32,
 }
 
-/// Checks the number of commands in a turn.
-pub(super) fn check_burst(burst: u32) -> Result<(), String> {
-    if burst == 0 { Err("burst must be at least 1".to_owned()) } else { Ok(()) }
-}
-
 impl Policy for RoundRobin {
     type Config = RoundRobinConfig;
-
-    fn check(options: &RoundRobinConfig, _: &DeviceConfig) -> Result<(), String> {
-        check_burst(options.burst)
-    }
 
     fn new(options: &RoundRobinConfig, _: &DeviceConfig, _: u64) -> Result<Self, String> {
         Ok(RoundRobin { ready: VecDeque::new(), burst: options.burst })

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use super::round_robin::check_burst;
 use super::{ArbitrationPolicy, Turn};
 use crate::config::DeviceConfig;
 use crate::policy::Policy;
@@ -91,12 +90,6 @@ impl Policy for WeightedRoundRobin {
     type Config = WeightedRoundRobinConfig;
 
     fn check(options: &WeightedRoundRobinConfig, device: &DeviceConfig) -> Result<(), String> {
-        check_burst(options.burst)?;
-        for (name, weight) in [("high", options.high), ("medium", options.medium), ("low", options.low)] {
-            if weight == 0 {
-                return Err(format!("{name} must be at least 1"));
-            }
-        }
         let queues = device.host.queues.as_ref().map_or(0, |queues| queues.count as usize);
         if options.priorities.len() > queues {
             return Err(format!("priorities has {} entries for {queues} queues", options.priorities.len()));
