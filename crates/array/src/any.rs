@@ -99,9 +99,8 @@ impl AnySsd {
         let mut luns = Vec::new();
         for device in self.devices() {
             let before = luns.iter().max().map_or(0, |lun| lun + 1);
-            luns.extend(
-                (0..device.config().total_planes()).map(|plane| before + device.array().lun_of(PlaneId(plane)).0),
-            );
+            let (planes, together) = (device.config().physical_planes(), device.config().planes_together());
+            luns.extend((0..planes).map(|plane| before + device.array().lun_of(PlaneId(plane / together)).0));
         }
         luns
     }

@@ -23,7 +23,7 @@ impl Before {
         let units = config.total_blocks().wrapping_mul(config.units_per_block());
         Before {
             channels: self.channels + config.geometry.channels,
-            planes: self.planes + config.total_planes(),
+            planes: self.planes + config.physical_planes(),
             blocks: self.blocks + config.total_blocks(),
             units: self.units.wrapping_add(units),
             cores: self.cores + config.controller.firmware.as_ref().map_or(0, |firmware| firmware.cores),

@@ -406,12 +406,12 @@ fn page_times(device: &DeviceConfig, timing: &Timing, cells: CellMode) -> [Vec<T
     let times = timing.of(cells);
     let read = |page| timing.read_command + times.read(page) + timing.page_out;
     let program = |page| timing.program_command + times.program_in + times.program(page);
-    let types = 0..device.nand.cell.bits();
+    let types = (0..device.nand.cell.bits()).map(|page_type| page_type * device.planes_together());
     [types.clone().map(read).collect(), types.map(program).collect()]
 }
 
 fn block(device: &DeviceConfig) -> Size {
-    Size(u64::from(device.geometry.pages) * device.page_bytes())
+    Size(u64::from(device.pages_per_block()) * device.page_bytes())
 }
 
 fn mega(bytes: u64) -> f64 {

@@ -88,7 +88,7 @@ proptest! {
     #[test]
     fn certain_requests_complete_at_the_stated_time(
         requests in prop::collection::vec((0..300u64, 0..7u8, 0..100_000u64, 1..64u32), 1..80),
-        variant in 0..7usize,
+        variant in 0..8usize,
     ) {
         let overrides: &[&str] = [
             &[][..],
@@ -98,6 +98,7 @@ proptest! {
             &["nand.advanced.suspend.program=true"],
             &["geometry.mapping_unit=2KiB"],
             &["controller.power_cap=1"],
+            &["nand.concurrency=plane-reads", "geometry.planes=2"],
             &["mapping.block_summary.last_page=512B"],
         ][variant];
         serve(&mut device(overrides), &requests);

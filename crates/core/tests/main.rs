@@ -38,6 +38,7 @@ mod own_drive;
 mod page_size;
 mod parallelism;
 mod partial_transfer;
+mod planes;
 mod pools;
 mod prewrite;
 mod queueing;

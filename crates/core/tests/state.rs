@@ -68,6 +68,7 @@ const DEVICES: &[&[&str]] = &[
     &["durability.trim_journal=true"],
     &["durability.checkpoint=16KiB", "durability.trim_journal=true"],
     &["nand.concurrency=plane", "geometry.planes=2", "scheduler=read-first", "nand.advanced.cache_program=true"],
+    &["nand.concurrency=plane-reads", "geometry.planes=2", "scheduler=read-first", "nand.advanced.cache_program=true"],
     &["gc.pace={ burst = { amount = { stripes = 3 } } }", "allocation=dynamic", "geometry.page_size=8KiB"],
     &["gc.pace={ burst = { amount = { stripes = 8 }, share = 0.4 } }", "allocation=dynamic", "geometry.planes=2"],
     &["temperature=multi-hash", "geometry.page_size=8KiB", "geometry.mapping_unit=4KiB"],

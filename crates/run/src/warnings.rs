@@ -65,7 +65,7 @@ pub fn partial_pages(precondition: &Precondition, device: &Device, counters: &Co
             config.controller.fill_timeout
         )
     } else {
-        format!("the writes are smaller than a program of {} pages", config.geometry.pages_per_program)
+        format!("the writes are smaller than a program of {} pages", config.pages_per_program())
     };
     let state = if is_steady {
         "; --precondition steady fills all programs, so use the job itself as --precondition instead \

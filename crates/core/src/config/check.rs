@@ -155,8 +155,9 @@ impl Check<'_> {
             let what = "a copy-back moves a single page; set geometry.pages_per_program to 1";
             self.refuse("nand.advanced.copy_back", "wise or blind", what);
         }
+        self.planes_together(self.device);
         let one_die = match nand.concurrency {
-            Concurrency::Die | Concurrency::PlanePair | Concurrency::Plane => true,
+            Concurrency::Die | Concurrency::PlanePair | Concurrency::Plane | Concurrency::PlaneReads => true,
             Concurrency::Command => g.dies == 1,
             Concurrency::Chip => g.dies == 1 && g.chips_per_package == 1 && self.device.channels_per_lun() == 1,
         };
@@ -318,9 +319,13 @@ impl Check<'_> {
     /// computed in `u32` afterwards.
     fn sizes(&mut self) {
         let g = &self.device.geometry;
-        let planes = [self.device.channels(), g.chips, g.dies, g.planes].into_iter().map(u128::from).product::<u128>();
+        let planes = [self.device.channels(), g.chips, g.dies, self.device.planes_per_die()]
+            .into_iter()
+            .map(u128::from)
+            .product::<u128>();
         let unit = u128::from(g.mapping_unit.map_or(g.page_size.0.min(4096), |unit| unit.0));
-        let per_block = u128::from(g.pages) * u128::from(g.page_size.0) / unit;
+        let pages = u128::from(g.pages) * u128::from(self.device.planes_together());
+        let per_block = pages * u128::from(g.page_size.0) / unit;
         let units = planes * u128::from(g.blocks) * per_block;
         if per_block > u128::from(MAX_UNITS_PER_BLOCK) {
             let what = format!(
@@ -433,7 +438,7 @@ impl Check<'_> {
     fn block(&mut self) {
         let device = self.device;
         let g = &device.geometry;
-        let per_program = u64::from(device.units_per_page()) * u64::from(g.pages_per_program);
+        let per_program = u64::from(device.units_per_page()) * u64::from(device.pages_per_program());
         if per_program > MAX_UNITS_PER_PROGRAM {
             let what = format!("gives programs of {per_program} mapping units, at most {MAX_UNITS_PER_PROGRAM} fit");
             return self.refuse("geometry.pages_per_program", g.pages_per_program, &what);

@@ -79,7 +79,7 @@ impl DeviceConfig {
         let numbers = [
             ("planes", place.plane, self.total_planes()),
             ("blocks", place.block, self.geometry.blocks),
-            ("pages", place.page, self.geometry.pages),
+            ("pages", place.page, self.pages_per_block()),
         ];
         let beyond = |&(_, number, count): &(_, Option<u32>, u32)| number.is_some_and(|number| number >= count);
         numbers.into_iter().find(beyond).map(|(name, _, count)| (name, count))
@@ -88,13 +88,13 @@ impl DeviceConfig {
     /// Returns the number of planes in the device.
     pub fn total_planes(&self) -> u32 {
         let g = &self.geometry;
-        self.channels() * g.chips * g.dies * g.planes
+        self.channels() * g.chips * g.dies * self.planes_per_die()
     }
 
     /// Returns the number of planes in a package.
     pub fn planes_per_package(&self) -> u32 {
         let g = &self.geometry;
-        g.chips_per_package * g.dies * g.planes
+        g.chips_per_package * g.dies * self.planes_per_die()
     }
 
     /// Returns the number of planes in a LUN, the level that takes one command at a time (`nand.concurrency`).
@@ -103,7 +103,7 @@ impl DeviceConfig {
         match self.nand.concurrency {
             Concurrency::Plane => 1,
             Concurrency::PlanePair => g.planes.min(2),
-            Concurrency::Die => g.planes,
+            Concurrency::Die | Concurrency::PlaneReads => self.planes_per_die(),
             Concurrency::Command => g.dies * g.planes,
             Concurrency::Chip => self.planes_per_package() * self.channels_per_lun(),
         }
@@ -115,19 +115,19 @@ impl DeviceConfig {
         match self.nand.concurrency {
             Concurrency::Plane => 1,
             Concurrency::PlanePair => self.geometry.planes.min(2),
-            _ => self.geometry.planes,
+            _ => self.planes_per_die(),
         }
     }
 
-    /// Returns the number of execution units in a die.
-    pub fn units_per_die(&self) -> u32 {
-        self.geometry.planes / self.planes_per_unit()
+    /// Returns the number of operations that a die executes at the same time.
+    pub fn lanes_per_die(&self) -> u32 {
+        self.planes_together() * self.planes_per_die() / self.planes_per_unit()
     }
 
     /// Returns the number of planes in a die that can share a command.
     pub fn planes_per_group(&self) -> u32 {
         let pairs = self.nand.advanced.plane_pairs || self.nand.concurrency == Concurrency::PlanePair;
-        if pairs { 2 } else { self.geometry.planes }
+        if pairs { 2 } else { self.planes_per_die() }
     }
 
     /// Returns the number of blocks in the device.
@@ -192,10 +192,10 @@ impl DeviceConfig {
             CellMode::Native => 1,
             CellMode::Slc => self.nand.cell.bits(),
         };
-        let program_pages = (self.geometry.pages_per_program / bits).max(1);
+        let program_pages = (self.geometry.pages_per_program / bits).max(1).saturating_mul(self.planes_together());
         // The checks, which refuse products that are too large, need this function themselves.
         let program_units = self.units_per_page().saturating_mul(program_pages);
-        let units = (self.geometry.pages / bits / self.pages_per_unit()).saturating_mul(self.units_per_page());
+        let units = (self.pages_per_block() / bits / self.pages_per_unit()).saturating_mul(self.units_per_page());
         let summary = match self.mapping.block_summary {
             BlockSummary::None => 0,
             BlockSummary::LastPage(_) => program_units,
@@ -254,7 +254,7 @@ impl DeviceConfig {
 
     /// Returns the bytes of the whole flash array, without spare bytes.
     pub fn physical_bytes(&self) -> u64 {
-        u64::from(self.total_blocks()) * u64::from(self.geometry.pages) * self.page_bytes()
+        u64::from(self.total_blocks()) * u64::from(self.pages_per_block()) * self.page_bytes()
     }
 
     /// Returns the number of mapping units that the host sees.

@@ -22,7 +22,7 @@ impl DeviceConfig {
         let suspend = &nand.advanced.suspend;
         let bus = [Some(self.bus.way_switch), Some(self.bus.channel_switch), self.bus.channel_switch_read];
         let times = cells.chain([suspend.latency, suspend.resume]).chain(bus.into_iter().flatten());
-        let pages = u64::from(self.geometry.pages_per_program) + 1;
+        let pages = u64::from(self.pages_per_program()) + 1;
         let data = |direction| Time(self.data_time(self.page_bytes(), direction).0.saturating_mul(pages));
         let cycles = self.bus.command_cycles;
         let commands = self.command_time(cycles.read + cycles.program + cycles.erase);

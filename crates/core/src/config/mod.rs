@@ -27,6 +27,7 @@ mod offered;
 mod origin;
 mod page;
 mod path;
+mod planes;
 pub mod queues;
 pub mod read_ahead;
 mod reference;
@@ -278,6 +279,9 @@ pub enum Concurrency {
     PlanePair,
     /// The plane (VSSIM).
     Plane,
+    /// The plane for reads, and the die for programs and erases, which cover its planes (present-day parts).
+    #[serde(rename = "plane-reads")]
+    PlaneReads,
 }
 
 /// Flash chips: cells, times and commands.

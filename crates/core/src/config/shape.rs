@@ -90,6 +90,10 @@ impl DeviceConfig {
         }
         let mut shape = Shape { media: Value::Object(Map::new()), policy: Value::Object(Map::new()) };
         sort_out(&figures, "", &mut shape);
+        if self.planes_together() > 1 {
+            // Other levels do not change the addresses of data.
+            shape.media["nand.concurrency"] = figures["nand"]["concurrency"].clone();
+        }
         if !self.map_cells().is_native() || self.slc_cache.is_some() {
             // The number of pages of a block in SLC mode depends on the bits per cell.
             shape.media["nand.cell"] = figures["nand"]["cell"].clone();

@@ -85,7 +85,7 @@ impl Device {
         let lun = self.array.lun_of(plane);
         self.transactions[id].repeat();
         self.ftl.counters.errors.retries += 1;
-        self.dispatch.put_first(&mut self.transactions, (lun, plane), id);
+        self.dispatch.put_first(&mut self.transactions, lun, id);
         self.observe(move |observers, view| observers.decoded(view, id, Some(lun)));
         self.dispatch.note_queued(&mut self.array, id, self.now);
         self.tasks.push(Task::Start(lun));

@@ -118,7 +118,7 @@ impl Device {
                     self.tasks.push(Task::Clean(self.ftl.blocks.plane_of(dependency)));
                 }
             } else {
-                self.dispatch.put_first(&mut self.transactions, (lun, plane), id);
+                self.dispatch.put_first(&mut self.transactions, lun, id);
                 self.observe(move |observers, view| observers.unparked(view, id, lun));
             }
             self.dispatch.note_queued(&mut self.array, id, self.now);

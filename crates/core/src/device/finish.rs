@@ -57,9 +57,11 @@ impl Device {
                 let read = self.transactions.remove(id);
                 let plane = read.job();
                 self.jobs.end_read(&mut self.ftl, &read);
-                self.drop_invalid(plane, false);
-                self.jobs[plane].busy = false;
-                self.clean(plane);
+                if self.jobs[plane].end_read() {
+                    self.drop_invalid(plane, false);
+                    self.jobs[plane].busy = false;
+                    self.clean(plane);
+                }
             }
             Kind::Write if !self.dispatch.merges() => self.finish_writes(id),
             Kind::MergeRead => {

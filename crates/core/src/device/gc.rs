@@ -131,7 +131,13 @@ impl Device {
             self.end_hold(plane);
         }
         match self.jobs.take(&self.ftl, &mut self.transactions, plane, chosen) {
-            Action::Queue(operation) => dispatch::enqueue(self, operation),
+            Action::Queue(operation) => {
+                dispatch::enqueue(self, operation);
+                // The other pages of the row are in other planes of the die.
+                while let Some(beside) = self.jobs.read_beside(&mut self.ftl, &mut self.transactions, operation) {
+                    dispatch::enqueue(self, beside);
+                }
+            }
             Action::Erase(block) => {
                 self.erase(block);
                 return true;

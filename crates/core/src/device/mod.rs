@@ -44,7 +44,7 @@ use crate::nand::busy_time::BusyAccounting;
 use crate::nand::errors::ReadErrors;
 use crate::observe::{Observers, View};
 use crate::scheduler::Scheduler;
-use crate::sim::id::{BlockId, Lpn, RequestId, TransactionId};
+use crate::sim::id::{BlockId, Lpn, LunId, RequestId, TransactionId};
 use crate::sim::time::Time;
 use crate::ssd::Ssd;
 use crate::work::{Defect, Tasks, Transactions};
@@ -170,7 +170,8 @@ impl Device {
         let dynamic = !ftl.keeps_data() && ftl.home(Lpn(0)).is_none();
         if options.attribution {
             let pools = if dynamic { ftl.allocation.pools() } else { 0 };
-            array.set_accounting(BusyAccounting::new(array.luns(), array.units_per_lun(), config.buses(), pools));
+            let accounting = BusyAccounting::new(array.luns(), array.units_per_lun(), config.buses(), pools);
+            array.set_accounting(accounting.with_reading_planes(array.reading_units(LunId(0)).len() as u32));
         }
         let mut dispatch = Dispatch::new(&config, scheduler, dynamic.then_some(&ftl.allocation), &array);
         dispatch.set_binding_sets_off(ftl.shape().map_pages > 0 || durability.is_some());

@@ -277,7 +277,7 @@ impl Device {
     fn core_started(&mut self, started: Started) {
         Timer::Core(started.core).set(&mut self.array, started.end);
         if let Some(probe) = self.array.probe_mut() {
-            report_work(probe, &self.interface, started);
+            report_work(probe, &self.interface, started, self.config.planes_together());
         }
     }
 

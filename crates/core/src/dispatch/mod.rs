@@ -13,6 +13,7 @@ mod overlap;
 mod overlap_rules;
 mod pick;
 mod pick_queue;
+mod plane_reads;
 mod pool;
 mod pool_writes;
 mod start;
@@ -37,6 +38,7 @@ pub(crate) use offer::offer_pool;
 pub(crate) use overlap::overlap_next;
 use overlap_rules::Overlapping;
 use pick_queue::Picking;
+use plane_reads::PlaneReads;
 use pool::{AFTER_HELD, Pool};
 pub(crate) use start::{
     continue_at_once, continue_operation, continue_overlapping, enqueue, enqueue_last, grant, notify, serve_suspended,
@@ -68,6 +70,8 @@ pub(crate) struct Dispatch {
     /// First of the transactions that share the current command of each execution unit.
     running: Table<ExecUnitId, TransactionId>,
     overlapping: Overlapping,
+    /// `None` unless planes of a die read independently.
+    plane_reads: Option<PlaneReads>,
     /// Transaction that was loaded after that of `running`, or `NONE`. Indexed by execution unit.
     ahead: Table<ExecUnitId, TransactionId>,
     /// Suspended transaction of each execution unit, or `NONE`.
@@ -98,16 +102,20 @@ impl Dispatch {
         array: &Array,
     ) -> Dispatch {
         let merging = Merging::new(config);
-        let overlaps = config.nand.advanced.overlaps();
+        let overlaps = config.overlaps();
+        let plane_reads = PlaneReads::new(config, array);
         let reconsiders = scheduler.reconsiders() && !overlaps;
         let by_plane = merging.any || config.units_per_program() > 1;
         let none = Table::new(array.units(), TransactionId::NONE);
         let mut waiting = Waiting::new(array.luns(), config.planes_per_lun(), by_plane);
+        if plane_reads.is_some() {
+            waiting.add_reading_planes(config.planes_together());
+        }
         waiting.gauge = Gauge::new(config, array.luns()).map(Box::new);
         Dispatch {
             ranks: Class::ALL.map(|class| scheduler.rank(class)),
             picking: scheduler.picks().then(Default::default),
-            chooses: pools.is_some() || scheduler.picks(),
+            chooses: pools.is_some() || scheduler.picks() || plane_reads.is_some(),
             reconsiders,
             starts_alone: pools.is_none()
                 && !scheduler.picks()
@@ -119,6 +127,7 @@ impl Dispatch {
             waiting,
             running: none.clone(),
             overlapping: Overlapping::new(config),
+            plane_reads,
             ahead: none.clone(),
             suspended: none,
             pool: Pool::new(config, pools, array),
@@ -334,14 +343,10 @@ impl Dispatch {
     }
 
     /// Puts a transaction before those of its class that wait for a plane.
-    pub(crate) fn put_first(
-        &mut self,
-        transactions: &mut Transactions,
-        (lun, plane): (LunId, PlaneId),
-        id: TransactionId,
-    ) {
+    pub(crate) fn put_first(&mut self, transactions: &mut Transactions, lun: LunId, id: TransactionId) {
         let rank = self.rank_of(transactions[id].class);
-        self.waiting.push_front(lun, plane, rank, transactions, id);
+        let queue = self.queue_of(&transactions[id]);
+        self.waiting.push_front(lun, queue, rank, transactions, id);
     }
 
     /// Returns the first transaction with the rank of host writes that waits for a plane, or `NONE`.

@@ -5,9 +5,10 @@
 use super::pick::pick;
 use super::pool_writes::{choose_plane, has_ready_plane, pool_before};
 use super::{Binder, Dispatch, Parts, View};
+use crate::nand::array::Array;
 use crate::scheduler::RANKS;
-use crate::sim::id::{LunId, TransactionId};
-use crate::work::Class;
+use crate::sim::id::{ExecUnitId, LunId, PlaneId, TransactionId};
+use crate::work::{Class, Transaction};
 
 impl Dispatch {
     /// Returns the first transaction in the queues of a LUN, with its rank.
@@ -15,6 +16,49 @@ impl Dispatch {
     pub(super) fn first_own(&self, lun: LunId) -> Option<(u8, TransactionId)> {
         let rank = self.waiting.rank_of_first(lun)?;
         Some((rank, self.waiting.oldest(lun, rank)))
+    }
+
+    /// Returns the queue of a transaction: that of its plane.
+    #[inline]
+    pub(super) fn queue_of(&self, transaction: &Transaction) -> PlaneId {
+        let number = self.plane_reads.as_ref().and_then(|reads| reads.number_of(transaction));
+        number.map_or(transaction.plane, PlaneId)
+    }
+
+    /// Returns the execution unit of a transaction.
+    #[inline]
+    pub(super) fn unit_of(&self, array: &Array, transaction: &Transaction) -> ExecUnitId {
+        self.reading_unit_of(transaction).unwrap_or_else(|| array.unit_of(transaction.plane))
+    }
+
+    /// Returns the execution unit of a read of a plane that reads independently.
+    #[inline]
+    pub(super) fn reading_unit_of(&self, transaction: &Transaction) -> Option<ExecUnitId> {
+        self.plane_reads.as_ref()?.number_of(transaction).map(ExecUnitId)
+    }
+
+    /// Returns the number of the plane of a transaction, or of the first one, with each plane counted by itself. `None`
+    /// unless planes of a die read independently.
+    pub(super) fn first_plane_of(&self, array: &Array, transaction: &Transaction) -> Option<u32> {
+        self.plane_reads.as_ref()?;
+        Some(array.physical_plane(self.unit_of(array, transaction), transaction.plane))
+    }
+
+    /// Returns the first transaction of a LUN with its rank, or the first one with `rank`, if given. Reads of planes at
+    /// work are left out.
+    pub(super) fn first_startable(&self, array: &Array, lun: LunId, rank: Option<u8>) -> Option<(u8, TransactionId)> {
+        let mut ranks = rank.map_or(0..RANKS as u8, |rank| rank..rank + 1);
+        ranks.find_map(|rank| {
+            let idle = array.reading_units(lun).filter(|&unit| array.unit_is_idle(ExecUnitId(unit)));
+            let first = self.waiting.oldest_of(std::iter::once(lun.0).chain(idle).map(PlaneId), rank);
+            first.is_some().then_some((rank, first))
+        })
+    }
+
+    /// Does the same as [`Dispatch::first_own`], also if planes read independently.
+    #[inline(always)]
+    fn first_in_queues(&self, array: &Array, lun: LunId) -> Option<(u8, TransactionId)> {
+        if self.plane_reads.is_some() { self.first_startable(array, lun, None) } else { self.first_own(lun) }
     }
 
     /// Returns the rank of host writes.
@@ -63,21 +107,25 @@ fn take_chosen(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) {
         b.parts().ftl.allocation.took(plane);
     } else {
         let Parts { dispatch, transactions, .. } = b.parts();
-        dispatch.waiting.remove(lun, transactions[id].plane, rank, transactions, id);
+        let queue = dispatch.queue_of(&transactions[id]);
+        dispatch.waiting.remove(lun, queue, rank, transactions, id);
     }
 }
 
 /// Returns the first transaction of `lun` by rank, then by age, with its rank. Considers its own queues and its pools.
 #[inline(always)]
 pub(crate) fn first_for(b: &impl Binder, lun: LunId) -> Option<(u8, TransactionId)> {
-    let dispatch = b.view().dispatch;
-    if dispatch.dynamic { first_with_pool(b, lun) } else { dispatch.first_own(lun) }
+    let View { dispatch, array, .. } = b.view();
+    if dispatch.dynamic { first_with_pool(b, lun) } else { dispatch.first_in_queues(array, lun) }
 }
 
 /// Returns the first transaction of `lun` with `rank`, and that rank.
 fn first_of(b: &impl Binder, lun: LunId, rank: u8) -> Option<(u8, TransactionId)> {
-    let dispatch = b.view().dispatch;
-    let own = dispatch.waiting.oldest(lun, rank);
+    let View { dispatch, array, .. } = b.view();
+    let own = match dispatch.plane_reads {
+        None => dispatch.waiting.oldest(lun, rank),
+        Some(_) => dispatch.first_startable(array, lun, Some(rank)).map_or(TransactionId::NONE, |(_, id)| id),
+    };
     if dispatch.dynamic && rank == dispatch.rank_of_writes() {
         return or_of_pool(b, lun, rank, own);
     }
@@ -86,7 +134,8 @@ fn first_of(b: &impl Binder, lun: LunId, rank: u8) -> Option<(u8, TransactionId)
 
 /// See [`first_for`].
 fn first_with_pool(b: &impl Binder, lun: LunId) -> Option<(u8, TransactionId)> {
-    let (rank, own) = b.view().dispatch.first_own(lun).unwrap_or((RANKS as u8, TransactionId::NONE));
+    let View { dispatch, array, .. } = b.view();
+    let (rank, own) = dispatch.first_in_queues(array, lun).unwrap_or((RANKS as u8, TransactionId::NONE));
     or_of_pool(b, lun, rank, own)
 }
 
@@ -109,7 +158,7 @@ fn or_of_pool(b: &impl Binder, lun: LunId, mut rank: u8, mut next: TransactionId
 #[inline(never)]
 fn choose_next(b: &mut impl Binder, lun: LunId) -> Option<(u8, TransactionId)> {
     let dispatch = b.view().dispatch;
-    if dispatch.picking.is_none() { first_with_pool(b, lun) } else { pick(b, lun, None, dispatch.dynamic) }
+    if dispatch.picking.is_none() { first_for(b, lun) } else { pick(b, lun, None, dispatch.dynamic) }
 }
 
 /// Returns the next transaction of `lun` with `rank`, and that rank, if there is a pool or a scheduler that picks

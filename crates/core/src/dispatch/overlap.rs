@@ -2,8 +2,9 @@
 
 use super::join::{bind_beside, class_of, join_at_work, join_planes_for};
 use super::next::{next_for, take_next};
+use super::plane_reads::reads_a_page;
 use super::pool_writes::{any_plane_is_idle, pool_before};
-use super::targets::{Address, address_of, next_write, reads_a_page, takes};
+use super::targets::{Address, address_of, next_write, takes};
 use super::waits::report_waits;
 use super::{Binder, Dispatch, Parts, View};
 use crate::nand::array::{self, Operation, Spot};

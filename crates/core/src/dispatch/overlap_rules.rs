@@ -32,7 +32,7 @@ impl Overlapping {
         Overlapping {
             read: advanced.cache_read,
             program: advanced.cache_program,
-            any: advanced.overlaps(),
+            any: device.overlaps(),
             quiet: Time(Timing::new(device).of(CellMode::Native).program(0).0.saturating_mul(QUIET_PROGRAMS)),
             quiet_from: Time::ZERO,
             shared: device.gc.frontiers == Frontiers::Single || device.temperature.classes() > 1,

@@ -27,16 +27,16 @@ pub(crate) fn enqueue(b: &mut impl Binder, id: TransactionId) {
     let transaction = &mut transactions[id];
     transaction.order = dispatch.orders;
     dispatch.orders += 1;
-    let plane = transaction.plane;
-    let lun = array.lun_of(plane);
+    let lun = array.lun_of(transaction.plane);
     let rank = dispatch.ranks[transaction.class as usize];
-    dispatch.waiting.push(lun, plane, rank, transactions, id);
+    let queue = dispatch.queue_of(transaction);
+    dispatch.waiting.push(lun, queue, rank, transactions, id);
     if array.is_watched() {
         b.show_queued(id, lun);
     }
     let View { dispatch, array, .. } = b.view();
     let state = array.state(lun);
-    if state == LunState::Busy && dispatch.waiting.first(lun, plane, rank) != id && !picks_at_work(b, lun, id) {
+    if state == LunState::Busy && dispatch.waiting.first(lun, queue, rank) != id && !picks_at_work(b, lun, id) {
         return; // A later transaction of a queue does not affect a busy LUN.
     }
     let Parts { dispatch, tasks, .. } = b.parts();
@@ -104,6 +104,7 @@ pub(crate) fn notify(b: &mut impl Binder, lun: LunId) {
     let View { dispatch, array, .. } = b.view();
     match array.state(lun) {
         LunState::Idle => start_idle(b, lun),
+        LunState::Busy if array.takes_reads(lun) => read_beside(b, lun),
         LunState::Busy if dispatch.overlapping.any => overlap_next(b, lun),
         LunState::Requesting if dispatch.reconsiders => reconsider(b, lun),
         _ => {}
@@ -220,7 +221,7 @@ pub(crate) fn grant(b: &mut impl Binder, channel: ChannelId) {
 fn granted(b: &mut impl Binder, unit: ExecUnitId) {
     let array = b.view().array;
     let lun = array.lun_of_unit(unit);
-    if array.state(lun) != LunState::Requesting {
+    if array.state(lun) != LunState::Requesting || array.reads_in_plane(unit) {
         return if array.requests_ahead(unit) { ahead_granted(b, unit) } else { resume(b, unit) };
     }
     // The grant is for the rank of the request. A more urgent transaction that was queued later starts after this one,
@@ -291,7 +292,7 @@ fn start_or_rest(
 #[cold]
 fn rest(b: &mut impl Binder, unit: ExecUnitId, lun: LunId) {
     let View { dispatch, array, .. } = b.view();
-    if dispatch.overlapping.any && array.is_suspended(unit) {
+    if dispatch.overlapping.any && array.is_suspended(unit) && !array.is_at_work(lun) {
         return resume_suspended(b, unit);
     }
     set_idle(b, lun);
@@ -313,12 +314,14 @@ fn start(b: &mut impl Binder, lun: LunId, next: Option<(u8, TransactionId)>, has
 fn start_from(b: &mut impl Binder, lun: LunId, mut rank: u8, mut id: TransactionId, has_channel: bool) -> bool {
     let overlaps = b.view().dispatch.overlapping.any;
     loop {
-        if overlaps && only_reads(b, lun) && !is_for_host(&b.view().transactions[id]) {
+        if overlaps && !may_start(b, lun, id) {
             return false;
         }
         take_next(b, lun, rank, id);
         if start_one(b, lun, rank, id) {
-            if overlaps {
+            if b.view().array.takes_reads(lun) {
+                b.parts().tasks.push(Task::Start(lun));
+            } else if overlaps {
                 overlap_next(b, lun);
             }
             return true;
@@ -337,9 +340,13 @@ fn is_for_host(transaction: &Transaction) -> bool {
     matches!(transaction.kind, Kind::HostRead | Kind::ReadAhead)
 }
 
-/// Returns `true` if a LUN takes only reads of the host, because its operation is suspended.
-fn only_reads(b: &impl Binder, lun: LunId) -> bool {
-    b.view().array.is_suspended(ExecUnitId(lun.0))
+/// Returns `true` if a transaction may start on a LUN that takes commands. While planes read, only reads of other
+/// planes may, and while an operation is suspended, only reads of the host.
+fn may_start(b: &impl Binder, lun: LunId, id: TransactionId) -> bool {
+    let View { dispatch, transactions, array, .. } = b.view();
+    let has_idle_plane = || dispatch.reading_unit_of(&transactions[id]).is_some_and(|unit| array.unit_is_idle(unit));
+    let waits_for_suspended = array.is_suspended(ExecUnitId(lun.0)) && !is_for_host(&transactions[id]);
+    !waits_for_suspended && (!array.is_at_work(lun) || has_idle_plane())
 }
 
 /// Starts `id` on a LUN, together with operations of other planes or dies. Returns `false` if it cannot start.
@@ -348,9 +355,8 @@ fn start_one(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) -> bo
     if b.view().dispatch.merging.blind {
         level(b, id, rank);
     }
-    let View { transactions, array, .. } = b.view();
-    let plane = transactions[id].plane;
-    let unit = array.unit_of(plane);
+    let View { dispatch, transactions, array, .. } = b.view();
+    let unit = dispatch.unit_of(array, &transactions[id]);
     if !b.bind(id, rank, Spot::Unit(unit)) {
         return false;
     }
@@ -372,6 +378,9 @@ fn lead(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId, unit: Exec
 
 /// Continues a unit whose operation has ended with an overlapping one. Returns `false` if there is none.
 pub(crate) fn continue_overlapping(b: &mut impl Binder, unit: ExecUnitId, lun: LunId) -> bool {
+    if b.view().array.reads_in_plane(unit) {
+        return continue_reads(b, lun);
+    }
     let Parts { dispatch, transactions, array, now, .. } = b.parts();
     if array.has_ahead(unit) {
         let id = std::mem::replace(&mut dispatch.ahead[unit], TransactionId::NONE);
@@ -401,4 +410,37 @@ pub(crate) fn serve_suspended(b: &mut impl Binder, unit: ExecUnitId, lun: LunId)
         Some((rank, id)) if array.hold_back(unit, limit) => start_or_request(b, lun, rank, id),
         _ => resume_suspended(b, unit),
     }
+}
+
+/// Starts the next read of a LUN whose planes read, if its plane is idle and no other operation comes first.
+fn read_beside(b: &mut impl Binder, lun: LunId) {
+    let Some((rank, id)) = next_for(b, lun) else { return };
+    if !may_start(b, lun, id) {
+        return;
+    }
+    let Parts { dispatch, array, .. } = b.parts();
+    let (unit, limit) = (ExecUnitId(lun.0), dispatch.overlapping.suspend.limit);
+    if !array.is_suspended(unit) || array.hold_back(unit, limit) {
+        start_or_request(b, lun, rank, id);
+    }
+}
+
+/// Continues a LUN whose plane has ended a read. Returns `false` if the LUN is idle.
+fn continue_reads(b: &mut impl Binder, lun: LunId) -> bool {
+    let Parts { array, tasks, now, .. } = b.parts();
+    if array.still_requests(lun, now) {
+        return true;
+    }
+    if array.is_at_work(lun) {
+        array.set_busy(lun);
+        tasks.push(Task::Start(lun));
+        return true;
+    }
+    let unit = ExecUnitId(lun.0);
+    let is_suspended = array.is_suspended(unit);
+    if is_suspended {
+        array.set_suspended(lun);
+        serve_suspended(b, unit, lun);
+    }
+    is_suspended
 }

@@ -1,6 +1,7 @@
 //! Targets: the addresses that waiting operations would get now. Operations that share a command must agree in them.
 
 use super::View;
+use super::plane_reads::reads_a_page;
 use crate::config::cells::CellMode;
 use crate::ftl::Ftl;
 use crate::ftl::mapping::{Place, Program};
@@ -59,12 +60,6 @@ pub(super) fn target(view: View, plane: PlaneId, id: TransactionId) -> Target {
         Some(ppn) => Target::At(address_of(ftl, ppn, kind)),
         None => Target::Opens(ftl.blocks.next_opened(frontier)),
     }
-}
-
-/// Returns `true` if a transaction reads one flash page. A translation page may span several.
-pub(super) fn reads_a_page(transaction: &Transaction) -> bool {
-    let Transaction { kind, units, .. } = *transaction;
-    array::Kind::from(kind) == array::Kind::Read && (kind != Kind::MapRead || units == 1)
 }
 
 /// Returns where a write or a program of copies would go now.

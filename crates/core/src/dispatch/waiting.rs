@@ -26,6 +26,8 @@ pub struct Waiting {
     orders: Vec<[u64; RANKS]>,
     planes_per_lun: usize,
     by_plane: bool,
+    /// Number of queues of each LUN for planes that read independently. They follow all other queues.
+    reading_planes: usize,
     /// Lengths of the queues over time, if the device measures them.
     pub(super) gauge: Option<Box<Gauge>>,
 }
@@ -41,8 +43,29 @@ impl Waiting {
             orders: vec![[u64::MAX; RANKS]; if by_plane { lines as usize } else { 0 }],
             planes_per_lun: planes_per_lun as usize,
             by_plane,
+            reading_planes: 0,
             gauge: None,
         }
+    }
+
+    /// Adds a queue for each of `planes` planes of a LUN, which read independently. They follow the queues of the LUNs.
+    pub fn add_reading_planes(&mut self, planes: u32) {
+        let lines = self.lines.len() * (1 + planes as usize);
+        self.lines.resize(lines, Default::default());
+        self.orders.resize(lines, [u64::MAX; RANKS]);
+        self.reading_planes = planes as usize;
+    }
+
+    /// Returns the oldest of the first transactions with `rank` in these queues, or [`TransactionId::NONE`].
+    pub fn oldest_of(&self, queues: impl Iterator<Item = PlaneId>, rank: u8) -> TransactionId {
+        let rank = usize::from(rank);
+        let oldest = queues.min_by_key(|queue| self.orders[queue.index()][rank]);
+        oldest.map_or(NONE, |queue| self.lines[queue.index()][rank].first())
+    }
+
+    /// Returns the index of the first queue of a plane that reads independently.
+    fn first_reading(&self) -> usize {
+        self.lines.len() - self.counts.len() * self.reading_planes
     }
 
     /// Counts new transactions of a LUN, and reports them to the gauge.
@@ -160,7 +183,8 @@ impl Waiting {
     /// number of the queue.
     pub fn for_each(&self, lun: LunId, rank: u8, links: &impl Links, mut each: impl FnMut(usize, TransactionId)) {
         let queues = if self.by_plane { self.planes_per_lun } else { 1 };
-        for (queue, ranks) in self.lines[lun.index() * queues..][..queues].iter().enumerate() {
+        let reading = &self.lines[self.first_reading() + lun.index() * self.reading_planes..][..self.reading_planes];
+        for (queue, ranks) in self.lines[lun.index() * queues..][..queues].iter().chain(reading).enumerate() {
             let mut id = ranks[usize::from(rank)].first();
             while id != NONE {
                 each(queue, id);

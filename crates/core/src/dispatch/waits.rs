@@ -10,19 +10,20 @@ use crate::work::{Kind, chain};
 /// transaction.
 #[inline(never)]
 pub(super) fn report_waits(b: &mut impl Binder, first: TransactionId, operation: &Operation) {
-    let Parts { transactions, array, ftl, interface, now, .. } = b.parts();
+    let Parts { dispatch, transactions, array, ftl, interface, now, .. } = b.parts();
+    let together = dispatch.first_plane_of(array, &transactions[first]);
     let Some(probe) = array.probe_mut() else { return };
     for id in chain(transactions, first) {
         let transaction = transactions[id];
-        let mut slice = Slice::of(Lane::Plane(transaction.plane.0), Phase::Wait, now, now, operation);
+        // Each plane of a multi-plane operation has a transaction of its own.
+        let plane = together.unwrap_or(transaction.plane.0);
+        let mut slice = Slice { plane, ..Slice::of(Lane::Plane(plane), Phase::Wait, now, now, operation) };
         slice.lpn = match transaction.kind {
             Kind::Erase | Kind::Summary | Kind::SlotRead | Kind::MapRead | Kind::MapWrite | Kind::MergeWrite => {
                 u32::MAX
             }
             _ => ftl.map.owner(transaction.ppn),
         };
-        // Each plane of a multi-plane operation has a transaction of its own.
-        slice.plane = transaction.plane.0;
         match transaction.kind {
             Kind::Write | Kind::HostRead => slice.tag = interface.tag_of(transaction.request()),
             Kind::RmwRead => slice.tag = interface.tag_of(transactions[transaction.write()].request()),

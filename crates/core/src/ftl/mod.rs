@@ -135,6 +135,9 @@ pub struct Shape {
     pub unit_sectors: Divider,
     /// Mapping units of a page.
     pub units_per_page: Divider,
+    /// Mapping units of a page in each of the planes that are programmed together, which garbage collection reads
+    /// together.
+    pub units_per_row: Divider,
     /// Number of consecutive units that go to the same plane or pool.
     pub units_per_stripe: Divider,
     /// Number of units that host writes change together; 1 without logical pages.
@@ -200,12 +203,13 @@ impl Shape {
             sectors_per_unit: device.sectors_per_unit(),
             unit_sectors: Divider::new(device.sectors_per_unit()),
             units_per_page: Divider::new(device.units_per_page()),
+            units_per_row: Divider::new(device.units_per_page() * device.planes_together()),
             units_per_stripe: Divider::new(device.units_per_stripe()),
             units_per_logical_page: device.units_per_logical_page(),
             pages_per_unit: device.pages_per_unit(),
             units_per_program: device.units_per_program(),
             program_units: Divider::new(device.units_per_program()),
-            pages_per_program: device.geometry.pages_per_program * device.pages_per_unit(),
+            pages_per_program: device.pages_per_program() * device.pages_per_unit(),
             soft: device.soft_threshold(),
             hard: device.gc.hard_threshold.of(device.geometry.blocks),
             until: 0,

@@ -116,7 +116,7 @@ impl Work<'_> {
     fn of_gc(&self) -> (u128, u128) {
         let (timing, counters, config) = (Timing::new(self.config), self.counters, self.config);
         let times = timing.of(CellMode::Native);
-        let programs = |cause| counters.pages_programmed[cause as usize] / u64::from(config.geometry.pages_per_program);
+        let programs = |cause| counters.pages_programmed[cause as usize] / u64::from(config.pages_per_program());
         // A scheme with blocks of its own merges instead of collecting garbage.
         let moves =
             [ReadCause::Gc, ReadCause::Wear, ReadCause::Merge, ReadCause::Fold, ReadCause::Rebuild, ReadCause::Refresh];
@@ -143,14 +143,16 @@ impl Work<'_> {
             (summaries, timing.program_command + timing.summary_in),
             (erases, timing.erase_command),
         ];
-        let cells = [(reads, times.mean_read()), (copies + summaries, times.mean_program()), (erases, timing.erase)];
+        let planes = u64::from(config.planes_together());
+        let programs = (copies + summaries) * planes;
+        let cells = [(reads, times.mean_read()), (programs, times.mean_program()), (erases * planes, timing.erase)];
         let sum = |parts: &[(u64, Time)]| parts.iter().map(|(n, time)| u128::from(*n) * u128::from(time.0)).sum();
         (sum(&bus), sum(&cells))
     }
 
     /// Checks that no resource has worked for longer than the run lasted.
     pub fn check(&self, elapsed: Time) -> Result<(), OverBound> {
-        let lanes = u64::from(self.config.units_per_die());
+        let lanes = u64::from(self.config.lanes_per_die());
         let channels = self.channels.iter().enumerate().map(|(i, time)| ("channel", i, time.data + time.command, 1));
         let dies = self.dies.iter().enumerate().map(|(i, time)| ("die", i, time.cell, lanes));
         let each = self.luns.iter().enumerate().map(|(i, time)| ("LUN", i, *time, 1));

@@ -187,13 +187,14 @@ impl Cells<'_> {
         let of_program = [CellMode::Native, CellMode::Slc].map(|cells| {
             // A mapping unit that spans pages takes a program for each page.
             let size = self.config.block_size(cells);
-            u64::from(if self.config.pages_per_unit() > 1 { 1 } else { size.program_pages })
+            let pages = if self.config.pages_per_unit() > 1 { 1 } else { size.program_pages };
+            u64::from(pages / self.config.planes_together())
         });
         self.of(pages, [self.energy.program, self.energy.slc_program.unwrap_or(self.energy.program)], of_program)
     }
 
     fn erases(&self, blocks: u64) -> u128 {
-        self.of([blocks, 0], [self.energy.erase; 2], [1, 1])
+        self.of([blocks * u64::from(self.config.planes_together()), 0], [self.energy.erase; 2], [1, 1])
     }
 
     /// Returns the energy of operations on some pages each. A page of a synchronous gang is a page of each package.

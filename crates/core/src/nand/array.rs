@@ -3,6 +3,7 @@
 mod busy;
 mod operation;
 mod overlap;
+mod plane_reads;
 mod saving;
 mod watchers;
 
@@ -193,6 +194,8 @@ pub struct Array {
     joining: Operation,
     channels: Table<ChannelId, Channel>,
     events: EventQueue,
+    /// Number of planes of each LUN that read independently; 0 if none do. Their units follow those of the LUNs.
+    reading_planes: u32,
     lun_of_plane: Table<PlaneId, LunId>,
     planes_per_lun: u32,
     planes_per_unit: Divider,
@@ -214,7 +217,8 @@ pub struct Array {
     switch_free: Time,
     /// Time spent. Indexed by channel.
     pub channel_time: Vec<ChannelTime>,
-    /// Time spent. Indexed by die.
+    /// Time spent. Indexed by die. If planes read independently, the times of their reads follow those of programs and
+    /// erases ([`Array::time_until`]).
     pub die_time: Vec<DieTime>,
     /// Indexed by LUN; empty if operations cannot overlap.
     busy: Table<LunId, BusyTime>,
@@ -235,6 +239,8 @@ impl Array {
         let planes = device.total_planes();
         let (luns, units, buses) = (planes / planes_per_lun, planes / planes_per_unit, device.buses());
         let (timing, per_control) = (Timing::new(device), device.buses_per_control());
+        let together = device.planes_together();
+        let reading_planes = if together > 1 { together } else { 0 };
         let unit = |number: u32| Unit {
             lun: LunId(number / (planes_per_lun / planes_per_unit)),
             channel: ChannelId(number / (units / buses)),
@@ -262,19 +268,20 @@ impl Array {
             leads: timing.switches || per_control > 1,
             timing,
             luns: Table::new(luns, Lun { state: LunState::Idle, active: 0 }),
-            units: (0..units).map(unit).collect(),
+            units: (0..units).chain((0..units * reading_planes).map(|number| number / together)).map(unit).collect(),
             members: vec![NO_MEMBER; planes as usize],
             resting: vec![NO_MEMBER; if device.nand.advanced.overlaps() { planes as usize } else { 0 }],
             overlaps: Table::new(if device.nand.advanced.overlaps() { units } else { 0 }, Overlap::default()),
             joining: Operation::default(),
             channels: Table::new(buses, channel),
-            events: EventQueue::new(units + buses + others),
+            events: EventQueue::new(units * (1 + reading_planes) + buses + others),
+            reading_planes,
             lun_of_plane: (0..planes).map(|p| LunId(p / planes_per_lun)).collect(),
             planes_per_lun,
             planes_per_unit: Divider::new(planes_per_unit),
             units_per_lun: Divider::new(planes_per_lun / planes_per_unit),
-            planes_per_die: Divider::new(g.planes),
-            planes_per_chip: Divider::new(g.dies * g.planes),
+            planes_per_die: Divider::new(device.planes_per_die()),
+            planes_per_chip: Divider::new(g.dies * device.planes_per_die()),
             luns_per_channel: Divider::new((luns / buses).max(1)),
             control: vec![Time::ZERO; if per_control > 1 { (buses / per_control) as usize } else { 0 }],
             channels_per_control: per_control,
@@ -283,9 +290,9 @@ impl Array {
             last_channel: NOWHERE,
             switch_free: Time::ZERO,
             channel_time: vec![ChannelTime::default(); buses as usize],
-            die_time: vec![DieTime::default(); (planes / g.planes) as usize],
+            die_time: vec![DieTime::default(); (planes / device.planes_per_die() * together.min(2)) as usize],
             busy: Array::busy_times(device, luns),
-            parallel: Parallel::new(if device.nand.advanced.merges() { g.dies } else { 0 }, g.planes),
+            parallel: Parallel::new(if device.nand.advanced.merges() { g.dies } else { 0 }, device.planes_per_die()),
             watchers: None,
         }
     }
@@ -340,6 +347,13 @@ impl Array {
     fn time_of_die(&mut self, plane: PlaneId) -> &mut DieTime {
         let die = self.die_of(plane);
         &mut self.die_time[die]
+    }
+
+    /// Returns the time of the die of a plane for the operations of a unit.
+    #[inline]
+    fn time_of(&mut self, unit: ExecUnitId, plane: PlaneId) -> &mut DieTime {
+        let place = self.place_of_time(unit, plane);
+        &mut self.die_time[place]
     }
 
     /// Returns the planes of a unit.
@@ -791,9 +805,9 @@ impl Array {
         state.active += 1;
         state.state = LunState::Busy;
         let first = state.active == 1;
+        debug_assert!(self.works_in(unit, self.units[unit].operation.plane), "a plane of another unit");
         let state = &mut self.units[unit];
         debug_assert!(state.phase == Phase::Idle, "the unit is busy");
-        debug_assert!(state.operation.plane.0 / self.planes_per_unit.divisor() == unit.0, "a plane of another unit");
         state.cells = Time::ZERO;
         let Operation { kind, class, command, data, .. } = state.operation;
         if self.holds_channels() {
@@ -835,13 +849,19 @@ impl Array {
         } else {
             self.seize(unit, (kind, plane), from, members, command, data_in)
         };
+        let moved = begin;
         let begin = if self.powered.is_empty() { begin } else { self.await_power(unit, begin, cell) };
         let end = begin + cell;
         let state = &mut self.units[unit];
         state.phase = Phase::Cell;
         state.cells += cell;
-        add_to(&mut self.time_of_die(plane).cell, cell);
-        self.add_busy(unit, from, end);
+        add_to(&mut self.time_of(unit, plane).cell, cell);
+        if begin > moved && self.reading_planes > 0 {
+            self.add_busy(unit, from, moved);
+            self.resume_busy(unit, moved, begin, end);
+        } else {
+            self.add_busy(unit, from, end);
+        }
         self.events.set(unit.0, end);
         self.stamp_release(unit);
         if self.probe().is_some() {
@@ -928,12 +948,15 @@ impl Array {
         state.phase = Phase::Idle;
         let plane = operation.plane;
         let held = now - state.held_since - state.cells;
-        self.time_of_die(plane).register_held += held;
+        self.time_of(unit, plane).register_held += held;
         // The router winds the operation up, then lets the LUN take commands again.
         let lun = self.lun_of_unit(unit);
         let state = &mut self.luns[lun];
         state.active -= 1;
-        state.state = LunState::Binding;
+        // A LUN whose planes read may already wait for its channel to start the next read.
+        if state.state != LunState::Requesting {
+            state.state = LunState::Binding;
+        }
         Outcome::Done
     }
 
@@ -978,6 +1001,8 @@ impl Array {
     /// Collects the time spent up to `at`, in picoseconds. For each channel: time with data, and with commands. For
     /// each die: time in the cells, and held without them. No later event may have been processed.
     ///
+    /// Programs and erases of planes that read independently count for each of these planes.
+    ///
     /// This is exact, while [`Array::channel_time`] and [`Array::die_time`] count a phase in full when it starts, and
     /// the holding time of a die when it ends. Values may be negative if a phase was in progress at
     /// [`Array::reset_times`].
@@ -999,12 +1024,13 @@ impl Array {
                 }),
                 Phase::Holding | Phase::Out | Phase::NextPage | Phase::Suspending => Time::ZERO,
             };
-            let die = &mut dies[self.die_of(unit.operation.plane)];
+            let die = &mut dies[self.place_of_time(ExecUnitId(index as u32), unit.operation.plane)];
             let overlapping = self.cells_ahead(ExecUnitId(index as u32), at);
             die[0] -= signed(ahead) + signed(overlapping);
             let worked = if unit.phase == Phase::Suspending { 0 } else { signed(unit.cells) - signed(ahead) };
             die[1] += signed(at.since(unit.held_since)) - worked;
         }
+        self.add_plane_reads(dies);
     }
 
     /// Resets the time spent so far, to start a measurement.

@@ -146,11 +146,12 @@ impl LunTimes {
         Reading { host: at(0), gc: at(1) }
     }
 
-    /// Returns the times so far of the operation of a unit of the LUN, in which the cells worked for `cell`.
+    /// Returns the times so far of the operation of a unit of the LUN that started at `start`, in which the cells
+    /// worked for `cell`.
     #[inline(always)]
-    fn turn(&self, unit: &ExecUnitTimes, cell: Time, now: Time) -> OperationTimes {
+    fn turn(&self, unit: &ExecUnitTimes, start: Time, cell: Time, now: Time) -> OperationTimes {
         let ExecUnitTimes { channel, channel_wait, gc_wait, power_wait, .. } = *unit;
-        let (start, all) = (self.start, self.all);
+        let all = self.all;
         let wait = Wait { die: power_wait, channel: channel_wait, gc: gc_wait };
         let bus = now - start - cell - channel_wait - gc_wait - power_wait;
         OperationTimes { channel, start, mark: self.mark(start), all, wait, bus, cell }
@@ -272,6 +273,16 @@ impl BusyAccounting {
         }
     }
 
+    /// Adds `per_lun` units to each LUN, which is one unit, for its planes that read independently.
+    pub fn with_reading_planes(mut self, per_lun: u32) -> BusyAccounting {
+        let luns = self.luns.len() as u32;
+        for number in 0..luns * per_lun {
+            let channel = self.luns[LunId(number / per_lun)].channel;
+            *self.units.entry(ExecUnitId(luns + number)) = ExecUnitTimes { channel, ..ExecUnitTimes::default() };
+        }
+        self
+    }
+
     /// Starts a command on a LUN without a holder.
     #[inline(always)]
     pub fn start(&mut self, lun: LunId, holder: Holder, now: Time) {
@@ -296,10 +307,12 @@ impl BusyAccounting {
         self.units[unit].power_wait += wait;
     }
 
-    /// Returns the times of the operation of a unit of `lun` so far, in which the cells worked for `cell`.
+    /// Returns the times of the operation of a unit of `lun` so far, in which the cells worked for `cell`. It started
+    /// at `start`, or with the command that holds the LUN.
     #[inline(always)]
-    pub fn turn(&self, unit: ExecUnitId, lun: LunId, cell: Time, now: Time) -> OperationTimes {
-        self.luns[lun].turn(&self.units[unit], cell, now)
+    pub fn turn(&self, unit: ExecUnitId, lun: LunId, (cell, start): (Time, Option<Time>), now: Time) -> OperationTimes {
+        let of_lun = &self.luns[lun];
+        of_lun.turn(&self.units[unit], start.unwrap_or(of_lun.start), cell, now)
     }
 
     /// Ends the operation of a unit of `lun`, and also the command if it is the `last` one.
@@ -319,12 +332,12 @@ impl BusyAccounting {
     #[inline(always)]
     pub fn take_turn(&mut self, unit: ExecUnitId, lun: LunId, (cell, last): (Time, bool), now: Time) -> OperationTimes {
         if !self.pools.is_empty() {
-            let turn = self.turn(unit, lun, cell, now);
+            let turn = self.turn(unit, lun, (cell, None), now);
             self.end(unit, lun, last, now);
             return turn;
         }
         let (of_unit, of_lun) = (&mut self.units[unit], &mut self.luns[lun]);
-        let turn = of_lun.turn(of_unit, cell, now);
+        let turn = of_lun.turn(of_unit, of_lun.start, cell, now);
         of_unit.end();
         if last {
             of_lun.end(now);
@@ -429,7 +442,7 @@ mod tests {
     }
 
     fn end(accounting: &mut BusyAccounting, lun: LunId, cell: Time, now: Time) -> OperationTimes {
-        let turn = accounting.turn(unit(lun), lun, cell, now);
+        let turn = accounting.turn(unit(lun), lun, (cell, None), now);
         accounting.end(unit(lun), lun, true, now);
         turn
     }

@@ -142,8 +142,8 @@ impl ReadErrors {
         Some(ReadErrors {
             model: ErrorModel::new(device)?,
             blocks: vec![History::default(); device.total_blocks() as usize],
-            decoding: VecDeque::with_capacity(device.total_planes() as usize),
-            pages: device.geometry.pages,
+            decoding: VecDeque::with_capacity(device.physical_planes() as usize),
+            pages: device.pages_per_block(),
             seed,
         })
     }

@@ -94,7 +94,10 @@ impl CellTimes {
         // spans pages is programmed by one command per page.
         let pages_in = if device.pages_per_unit() > 1 { 1 } else { device.block_size(cells).program_pages };
         let page = device.data_time(device.page_bytes(), Direction::In);
-        let times = |of: &[Duration]| of.iter().map(|duration| duration.time()).collect();
+        // The pages of the same type of all planes that are programmed together follow one another.
+        let planes = if read.len() > 1 || program.len() > 1 { device.planes_together() as usize } else { 1 };
+        let times =
+            |of: &[Duration]| of.iter().flat_map(|duration| std::iter::repeat_n(duration.time(), planes)).collect();
         CellTimes { read: times(read), program: times(program), program_in: Time(page.0 * u64::from(pages_in)) }
     }
 
@@ -143,8 +146,8 @@ impl Timing {
         let native = CellTimes::new(device, CellMode::Native, &read, &program);
         Timing {
             read_command: device.command_time(cycles.read),
-            program_command: device.command_time(cycles.program),
-            erase_command: device.command_time(cycles.erase),
+            program_command: device.command_time(cycles.program.saturating_mul(device.planes_together())),
+            erase_command: device.command_time(cycles.erase.saturating_mul(device.planes_together())),
             slc: match device.nand.slc_mode {
                 Some(mode) => CellTimes::new(device, CellMode::Slc, &[mode.read], &[mode.program]),
                 None => native.clone(),

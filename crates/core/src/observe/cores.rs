@@ -4,9 +4,9 @@ use crate::host::cores::{Started, Work};
 use crate::host::interface::HostInterface;
 use crate::nand::probe::{CoreWork, Probe, Task};
 
-/// Reports the work that a core starts to the probe.
+/// Reports the work that a core starts to the probe. `together` is the number of planes that the FTL sees as one.
 #[cold]
-pub fn report_work(probe: &mut Probe, interface: &HostInterface, started: Started) {
+pub fn report_work(probe: &mut Probe, interface: &HostInterface, started: Started, together: u32) {
     let Started { core, work, start, end, waited } = started;
     let (task, units) = match work {
         Work::Receive(_) => (Task::Receive, 0),
@@ -18,7 +18,7 @@ pub fn report_work(probe: &mut Probe, interface: &HostInterface, started: Starte
         Work::Clean(_) => (Task::Choose, 0),
         Work::Answer(_) => (Task::Answer, 0),
     };
-    let plane = if let Work::Clean(plane) = work { plane.0 } else { u32::MAX };
+    let plane = if let Work::Clean(plane) = work { plane.0 * together } else { u32::MAX };
     let tag = interface.tag_of(work.request());
     probe.record_work(CoreWork { core, task, start, end, waited, units, tag, plane });
 }

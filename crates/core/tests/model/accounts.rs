@@ -114,7 +114,7 @@ fn check_small_blocks(device: &Device) -> Result<(), String> {
     for (number, block) in (0..).zip(blocks.all()).filter(|(_, block)| block.role != Role::Data) {
         let is_native = block.role == Role::Map && config.map_cells().is_native();
         let bits = if is_native { 1 } else { config.nand.cell.bits() };
-        let held = config.geometry.pages / bits / config.pages_per_unit() * config.units_per_page();
+        let held = config.pages_per_block() / bits / config.pages_per_unit() * config.units_per_page();
         let first = blocks.first_unit(BlockId(number)).0;
         if let Some(ppn) = (first + held..first + blocks.units_per_block()).find(|&ppn| blocks.is_valid(Ppn(ppn))) {
             return Err(format!("unit {ppn} is valid, beyond the {held} units of block {number}"));
@@ -160,8 +160,7 @@ fn check_programs(device: &Device) -> Result<(), String> {
     // Units of the buffer are programmed each time they are written back.
     let buffer = device.buffer().map_or_else(Default::default, |buffer| buffer.counts);
     let written = counters.host_units + counters.units_rewritten - buffer.writes_back + buffer.written_back;
-    let bits = if config.map_cells().is_native() { 1 } else { config.nand.cell.bits() };
-    let map_program = config.units_per_page() * (config.geometry.pages_per_program / bits).max(1);
+    let map_program = config.block_size(config.map_cells()).program_units;
     let of_map = counters.map.programs.iter().sum::<u64>() * u64::from(map_program);
     let dropped = device.ftl().scheme().report(device.ftl()).dropped;
     // Failed programs of a map in flash are counted with the others.
@@ -182,8 +181,7 @@ pub fn check_pools(device: &Device, earlier: &Counters) -> Result<(), String> {
         return Ok(());
     }
     let config = device.config();
-    let bits = if config.map_cells().is_native() { 1 } else { config.nand.cell.bits() };
-    let map_program = config.units_per_page() * (config.geometry.pages_per_program / bits).max(1);
+    let map_program = config.block_size(config.map_cells()).program_units;
     let done = device.ftl().counters.since(earlier);
     let of_data = done.units_programmed - done.map.programs.iter().sum::<u64>() * u64::from(map_program);
     let (written, moved) = pools.iter().fold((0, 0), |sums, pool| (sums.0 + pool.written, sums.1 + pool.moved));
@@ -204,6 +202,8 @@ pub fn check_lanes(device: &Device, probe: &Probe) -> Result<(), String> {
     for slice in probe.slices() {
         let key = match slice.lane {
             Lane::Channel(channel) => (false, channel),
+            // Planes that are programmed together are recorded one by one, and read independently.
+            Lane::Plane(plane) if device.config().planes_together() > 1 => (true, plane),
             Lane::Plane(plane) => (true, device.array().unit_of(PlaneId(plane)).0),
         };
         let last = busy.insert(key, (slice.start, slice.end, slice.kind, slice.plane));
@@ -267,7 +267,8 @@ pub fn check_busy(device: &Device, probe: &Probe) -> Result<(), String> {
     if booked.is_empty() {
         return Ok(());
     }
-    let lun_of = |slice: &Slice| device.array().lun_of(PlaneId(slice.plane)).index();
+    let together = device.config().planes_together();
+    let lun_of = |slice: &Slice| device.array().lun_of(PlaneId(slice.plane / together)).index();
     let mut slices: Vec<&Slice> = probe.slices().iter().collect();
     slices.sort_by_key(|slice| slice.start);
     let mut seen = vec![(0, Time::ZERO); booked.len()];
@@ -288,6 +289,9 @@ pub fn check_busy(device: &Device, probe: &Probe) -> Result<(), String> {
 /// the same number, and with `plane_pairs` in pairs. Only the destination of a copy-back is known.
 fn check_addresses(device: &Device, probe: &Probe) -> Result<(), String> {
     let (config, ftl) = (device.config(), device.ftl());
+    if config.planes_together() > 1 {
+        return Ok(());
+    }
     let advanced = &config.nand.advanced;
     let address = |slice: &Slice| {
         let index = |block| ftl.blocks.index_in_plane(block);

@@ -241,6 +241,29 @@ impl Case {
         case
     }
 
+    /// Draws a device whose planes are programmed together and read independently, with most of the other options.
+    pub fn plane_reads(seed: u64) -> Case {
+        let (scheme, more): (Scheme, &[More]) = match seed % 8 {
+            0 => (Scheme::Page, &[faults, planes]),
+            1 => (Scheme::Dftl, &[planes]),
+            2 => (Scheme::Page, &[planes, superblocks]),
+            3 => (Scheme::Page, &[faults, planes, superblocks, errors]),
+            4 => (Scheme::Block, &[planes]),
+            5 => (Scheme::Page, &[wear, planes, power]),
+            6 => (Scheme::Page, &[faults, planes, errors]),
+            _ => (Scheme::Page, &[planes, pools]),
+        };
+        let mut case = Case::draw(seed, seed.is_multiple_of(3), scheme, more);
+        if matches!(seed % 8, 2 | 3) {
+            case.overrides.retain(|text| !text.starts_with("gc.background="));
+        }
+        if seed % 16 == 6 {
+            case.overrides.retain(|text| !text.starts_with("nand.read=["));
+            case.overrides = with_cache(&mut Rng::new(seed, "model/cache"), &case.overrides);
+        }
+        case
+    }
+
     /// Draws a device with pools of planes and the highest capacity that is accepted.
     pub fn full_pooled(seed: u64) -> Case {
         let scheme = if seed.is_multiple_of(4) { Scheme::Dftl } else { Scheme::Page };
@@ -849,6 +872,31 @@ fn pools(rng: &mut Rng, overrides: &mut Vec<String>) {
     overrides.push(format!("allocation={{ dynamic = {{ order = \"{order}\", scope = {scope}, tie = \"{tie}\" }} }}"));
     overrides.push(format!("gc.scope={}", pick(rng, &["plane", "pool", "pool"])));
     overrides.push(format!("gc.destination={}", pick(rng, &["plane", "plane", "pool"])));
+}
+
+/// Draws planes that are programmed together and read independently, and removes the options that they exclude.
+fn planes(rng: &mut Rng, overrides: &mut Vec<String>) {
+    let excluded = ["copy_back", "multi_plane_", "strict", "plane_pairs", "interleave", "cache_read", "suspend"];
+    overrides.retain(|text| {
+        !text.strip_prefix("nand.advanced.").is_some_and(|of| excluded.iter().any(|option| of.starts_with(option)))
+    });
+    overrides.push("nand.concurrency=plane-reads".to_owned());
+    if overrides.iter().any(|text| text.starts_with("temperature=")) {
+        overrides.push("gc.frontiers=separate".to_owned());
+    }
+    overrides.push(format!("geometry.planes={}", pick(rng, &[2, 2, 3, 4])));
+    if overrides.iter().any(|text| text == "geometry.page_size=2KiB") {
+        overrides.extend(["geometry.mapping_unit=2KiB", "capacity.logical=2KiB"].map(str::to_owned));
+    }
+    if one_in(rng, 2) {
+        let merges = overrides.iter().any(|text| text == "mapping.scheme=block");
+        let of_die = overlaps(rng).into_iter().skip(if merges { 2 } else { 1 });
+        overrides.extend(of_die.map(|option| format!("nand.advanced.{option}")));
+    }
+    let geometry = device_config(overrides).geometry;
+    if geometry.pages.is_multiple_of(3) && one_in(rng, 2) {
+        overrides.extend(["nand.cell=tlc", "nand.read=[\"20us\", \"31us\", \"26us\"]"].map(str::to_owned));
+    }
 }
 
 /// Draws superblocks of the planes of a pool, and removes the options that they exclude.

@@ -185,6 +185,13 @@ fn superblocks_that_fail_change_no_answer() {
 }
 
 #[test]
+fn planes_that_read_independently_change_no_answer() {
+    for seed in seeds(cases(16)) {
+        assert_passes(&Case::plane_reads(seed));
+    }
+}
+
+#[test]
 fn reading_ahead_changes_no_answer() {
     for seed in seeds(cases(3)) {
         assert_passes(&Case::ahead(seed));

@@ -102,6 +102,28 @@ impl Case {
         case
     }
 
+    /// Draws devices until one is accepted whose planes are programmed together and read independently.
+    pub fn plane_reads(seed: u64) -> Case {
+        let rng = &mut Rng::new(seed, "power/planes");
+        let refused = ["copy_back", "multi_plane", "strict", "plane_pairs", "interleave", "cache_read"];
+        let drawn = |_| {
+            let mut case = Case::draw(seed, rng);
+            case.overrides.retain(|text| {
+                let advanced = text.strip_prefix("nand.advanced.");
+                !advanced.is_some_and(|of| refused.iter().any(|option| of.starts_with(option)))
+            });
+            case.overrides.push(format!("geometry.planes={}", 2 + rng.below(2)));
+            case.overrides.push("nand.concurrency=plane-reads".to_owned());
+            if one_in(rng, 2) {
+                let suspend = "{ program = true, erase = true, latency = \"5us\" }";
+                case.overrides.push(format!("nand.advanced.suspend={suspend}"));
+            }
+            case
+        };
+        let accepted = |case: &Case| from_toml(BASE, "test.toml", &case.overrides).is_ok();
+        (0..100).map(drawn).find(accepted).expect("some are accepted")
+    }
+
     /// Draws a device with an SLC cache.
     pub fn cached(seed: u64) -> Case {
         let mut case = Case::new(seed);

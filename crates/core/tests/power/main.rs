@@ -142,6 +142,12 @@ fn caches_outlive_power_cuts() {
     cut_for(wanted() / 4, Case::cached, None);
 }
 
+/// Programs and erases of all planes of a die are in flight, or suspended, when the power is cut.
+#[test]
+fn planes_that_read_independently_outlive_power_cuts() {
+    cut_for(wanted() / 4, Case::plane_reads, None);
+}
+
 /// A worn-out block that is never collected again keeps its data, and is found as such.
 #[test]
 fn worn_out_blocks_outlive_power_cuts() {

@@ -231,7 +231,7 @@ impl Track {
     /// Returns the name and the position among the tracks of its parent.
     pub fn name(self, config: &DeviceConfig) -> (String, u64) {
         let g = &config.geometry;
-        let per_channel = u64::from(config.total_planes() / config.buses());
+        let per_channel = u64::from(config.physical_planes() / config.buses());
         let per_chip = u64::from(g.dies * g.planes);
         match self {
             Track::Device => (config.name.clone(), 0),

@@ -131,7 +131,7 @@ impl<W: Write> TimelineWriter<W> {
         span: (Time, Time),
         limit: u64,
     ) -> io::Result<TimelineWriter<W>> {
-        let planes = config.total_planes() as usize;
+        let planes = config.physical_planes() as usize;
         let mut timeline = TimelineWriter {
             out: GzEncoder::new(out, Compression::fast()),
             packet: Vec::new(),
@@ -162,7 +162,7 @@ impl<W: Write> TimelineWriter<W> {
             named_text("version", env!("CARGO_PKG_VERSION")),
             named_text("device", &self.config.name),
             named_text("config_digest", &self.config.digest()),
-            named_number("planes", u64::from(self.config.total_planes())),
+            named_number("planes", u64::from(self.config.physical_planes())),
             named_number("from_ps", self.from.ps()),
         ];
         if self.to < Time::NEVER {
@@ -174,7 +174,7 @@ impl<W: Write> TimelineWriter<W> {
         self.put(&TracePacket { interned_data, trusted_packet_sequence_id: id, sequence_flags, ..Default::default() })?;
         let channels =
             (0..u64::from(self.config.buses())).flat_map(|channel| [Track::Channel(channel), Track::Bus(channel)]);
-        let planes = (0..u64::from(self.config.total_planes())).map(Track::Plane);
+        let planes = (0..u64::from(self.config.physical_planes())).map(Track::Plane);
         let tracks: Vec<Track> = [Track::Device, Track::Host].into_iter().chain(channels).chain(planes).collect();
         tracks.into_iter().try_for_each(|track| self.describe(track))?;
         let Some(firmware) = &self.config.controller.firmware else { return Ok(()) };
@@ -202,7 +202,7 @@ impl<W: Write> TimelineWriter<W> {
     }
 
     fn planes(&self) -> u64 {
-        u64::from(self.config.total_planes())
+        u64::from(self.config.physical_planes())
     }
 
     fn uuid(&self, track: Track) -> u64 {

@@ -420,7 +420,7 @@ impl Info {
             logical_bytes: config.logical_bytes(),
             physical_bytes: config.physical_bytes(),
             channels: config.buses(),
-            dies: config.total_planes() / geometry.planes,
+            dies: config.total_planes() / config.planes_per_die(),
             planes: config.total_planes(),
             blocks_per_plane: geometry.blocks,
             endurance: config.endurance(),

@@ -65,10 +65,10 @@ impl DynamicConfig {
     /// Returns the number of planes of a pool. These are consecutive.
     pub fn planes_per_pool(&self, device: &DeviceConfig) -> u32 {
         let g = &device.geometry;
-        let chip = g.dies * g.planes;
+        let chip = g.dies * device.planes_per_die();
         let planes = match self.scope {
             Scope::Plane => 1,
-            Scope::Die => g.planes,
+            Scope::Die => device.planes_per_die(),
             Scope::Chip => chip,
             Scope::Package => g.chips_per_package * chip,
             Scope::Channel => g.chips * chip,

@@ -141,7 +141,7 @@ impl Order {
             Channel => device.channels(),
             Chip => g.chips,
             Die => g.dies,
-            Plane => g.planes,
+            Plane => device.planes_per_die(),
         };
         let total = device.total_planes();
         let mut planes = Vec::with_capacity(total as usize);
@@ -154,7 +154,7 @@ impl Order {
                 rest /= size(level);
             }
             let [channel, chip, die, plane] = digit;
-            let id = PlaneId(((channel * g.chips + chip) * g.dies + die) * g.planes + plane);
+            let id = PlaneId(((channel * g.chips + chip) * g.dies + die) * device.planes_per_die() + plane);
             planes.push(id);
             positions[id.index()] = position;
         }

@@ -504,6 +504,25 @@ impl Collector {
         Action::Queue(to.insert(operation))
     }
 
+    /// Returns a read of the next page with valid units in the row of `read`, if that is a read of a job.
+    #[inline(always)]
+    pub fn read_beside(&mut self, ftl: &mut Ftl, to: &mut Transactions, read: TransactionId) -> Option<TransactionId> {
+        let shape = ftl.shape();
+        let has_rows = shape.units_per_row.divisor() > shape.units_per_page.divisor();
+        if has_rows { self.read_row(ftl, to, read) } else { None }
+    }
+
+    #[cold]
+    fn read_row(&mut self, ftl: &mut Ftl, to: &mut Transactions, read: TransactionId) -> Option<TransactionId> {
+        let mut beside = to[read];
+        if beside.kind != Kind::GcRead {
+            return None;
+        }
+        let page = self.jobs[beside.job()].read_beside(ftl, beside.ppn)?;
+        (beside.ppn, beside.units) = (page.first, page.units as u16);
+        Some(to.insert(beside))
+    }
+
     /// Has a block await its erase in its own plane, after the job of another plane has read it. Returns `true` if it
     /// can be erased now.
     pub fn leave(&mut self, ftl: &Ftl, block: BlockId) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::config::advanced::Waste;
 use crate::ftl::Ftl;
-use crate::ftl::mover::Evacuation;
+use crate::ftl::mover::{Evacuation, PagesRead};
 use crate::ftl::space::{Block, Claim, InHand, Role};
 use crate::metrics::counters::CopyCause;
 use crate::sim::id::{BlockId, PlaneId, Ppn};
@@ -42,6 +42,8 @@ pub struct Job {
     pub busy: bool,
     /// Step that was chosen and has not been taken, and its scheduling class.
     pub coming: Option<(Step, Class)>,
+    /// Number of reads in flight in addition to the one that has to end last, in other planes of its die.
+    pub reads_beside: u32,
     /// Evacuation of the victims.
     pub moving: Evacuation,
     /// Number of invalid units that were passed since the last host program of the plane.
@@ -434,6 +436,28 @@ impl Job {
             return Some(Step::CopyBack { first: page.first });
         }
         Some(Step::Read { first: page.first, units: page.units })
+    }
+}
+
+impl Job {
+    /// Reads the next page of the victim that has valid units, if it is in the same row as the page of `first`: the
+    /// pages at one address of the planes that are programmed together.
+    pub fn read_beside(&mut self, ftl: &mut Ftl, first: Ppn) -> Option<PagesRead> {
+        let row = ftl.shape().units_per_row;
+        let next = self.moving.next_valid(ftl).filter(|next| row.divide(next.0) == row.divide(first.0))?;
+        let page = self.moving.read(ftl, 1)?;
+        debug_assert_eq!(page.first, next);
+        self.reclaimed += if self.folds(ftl) { 0 } else { page.invalid };
+        self.reads_beside += 1;
+        Some(page)
+    }
+
+    /// Ends a read. Returns `true` if it was the last one in flight.
+    #[inline]
+    pub fn end_read(&mut self) -> bool {
+        let is_last = self.reads_beside == 0;
+        self.reads_beside -= u32::from(!is_last);
+        is_last
     }
 }
 

@@ -132,7 +132,12 @@ impl Evacuation {
 
     /// Returns `true` if the block that is being read has valid units that were not read.
     pub fn has_more(&self, ftl: &Ftl) -> bool {
-        self.walk.next_valid(ftl).is_some()
+        self.next_valid(ftl).is_some()
+    }
+
+    /// Returns the first valid unit that was not read in the block that is being read.
+    pub fn next_valid(&self, ftl: &Ftl) -> Option<Ppn> {
+        self.walk.next_valid(ftl)
     }
 
     /// Ends the evacuation of a block that has been read. Returns it.

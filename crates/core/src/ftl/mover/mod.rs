@@ -4,7 +4,7 @@ pub mod copy;
 mod evacuate;
 mod gather;
 
-pub use evacuate::{Evacuation, Walk};
+pub use evacuate::{Evacuation, PagesRead, Walk};
 pub use gather::Gather;
 
 use super::Ftl;

@@ -226,7 +226,7 @@ impl Utilization {
         let busy = |first: Time, second: Time, lanes: u32| busy(first, second, elapsed, lanes);
         let channels: Vec<_> = channels.iter().map(|time| busy(time.data, time.command, 1)).collect();
         // Independent planes or pairs work at the same time, so their times add up to a multiple of the die's time.
-        let lanes = config.units_per_die();
+        let lanes = config.lanes_per_die();
         let dies: Vec<_> = dies.iter().map(|time| busy(time.cell, time.register_held, lanes)).collect();
         let each = Each::new(&channels, &dies);
         let chips = ChipShares::new(measurement, &dies);
@@ -242,7 +242,7 @@ impl ChipShares {
     /// of its dies add up, or `luns` has the sum without overlaps.
     fn new(measurement: &Measurement, dies: &[[f64; 3]]) -> Option<ChipShares> {
         let Measurement { config, elapsed, luns, .. } = *measurement;
-        let dies_per_lun = (config.planes_per_lun() / config.geometry.planes) as usize;
+        let dies_per_lun = (config.planes_per_lun() / config.planes_per_die()) as usize;
         // Gangs have results of their own.
         if dies_per_lun < 2 || config.channels_per_lun() > 1 {
             return None;

@@ -41,7 +41,7 @@ impl GangUse {
                 queue_length: (time > 0.0).then(|| queue.area as f64 / time),
                 longest_queue: queue.longest,
                 bus: share(sum(channels.iter().map(|bus| bus.data + bus.command)), buses, 1),
-                cell: share(sum(dies.iter().map(|die| die.cell)), per_gang, config.units_per_die()),
+                cell: share(sum(dies.iter().map(|die| die.cell)), per_gang, config.lanes_per_die()),
             }
         };
         queues.iter().enumerate().map(gang).collect()

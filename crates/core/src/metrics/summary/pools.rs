@@ -43,7 +43,7 @@ impl PoolsUse {
         let dies_per_pool = dies.len() / pools.len().max(1);
         let mut cell = Vec::new();
         if !pools.is_empty() && dies.len() == dies_per_pool * pools.len() && elapsed > Time::ZERO {
-            let time = elapsed.ps() as f64 * dies_per_pool as f64 * f64::from(config.units_per_die());
+            let time = elapsed.ps() as f64 * dies_per_pool as f64 * f64::from(config.lanes_per_die());
             let worked =
                 dies.chunks(dies_per_pool.max(1)).map(|dies| dies.iter().map(|die| die.cell.ps() as f64).sum());
             cell.extend(worked.map(|worked: f64| (worked / time).min(1.0)));

@@ -258,7 +258,7 @@ impl Array {
         if turn.is_some() {
             (overlap.other_turn, overlap.head) = (turn, None);
         }
-        let planes = self.planes_of_unit(unit);
+        let planes = self.physical_planes(unit);
         if let Some(probe) = self.probe_mut() {
             probe.cut(planes, now);
         }
@@ -355,7 +355,7 @@ impl Array {
 
     /// Creates the busy times of a device's LUNs; empty if their operations cannot overlap.
     pub(super) fn busy_times(device: &DeviceConfig, luns: u32) -> Table<LunId, BusyTime> {
-        let overlap = device.nand.advanced.overlaps() || device.nand.advanced.interleave;
+        let overlap = device.overlaps() || device.nand.advanced.interleave;
         Table::new(if overlap { luns } else { 0 }, BusyTime::default())
     }
 

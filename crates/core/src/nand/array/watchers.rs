@@ -96,7 +96,8 @@ impl Array {
         for index in 0..turns {
             let operation = self.operation_of(unit, index);
             let start = Time(switched.0 + turn.0 * u64::from(index));
-            let slice = |phase, start, end| Slice::of(lane, phase, start, end, &operation);
+            let plane = self.physical_plane(unit, operation.plane);
+            let slice = |phase, start, end| Slice { plane, ..Slice::of(lane, phase, start, end, &operation) };
             let Some(probe) = self.probe_mut() else { return };
             if index == 0 {
                 probe.record(slice(Phase::Switch, from, switched));
@@ -121,8 +122,11 @@ impl Array {
     pub(super) fn show_cells(&mut self, unit: ExecUnitId, begin: Time, end: Time) {
         for index in 0..self.operation(unit).members.max(1) {
             let operation = self.operation_of(unit, index);
+            let plane = self.physical_plane(unit, operation.plane);
+            let together = if self.reading_planes == 0 { plane..plane + 1 } else { self.physical_planes(unit) };
             if let Some(probe) = self.probe_mut() {
-                probe.record(Slice::of(Lane::Plane(operation.plane.0), Phase::Cell, begin, end, &operation));
+                let slice = |row| Slice { plane, ..Slice::of(Lane::Plane(row), Phase::Cell, begin, end, &operation) };
+                together.for_each(|row| probe.record(slice(row)));
             }
         }
     }
@@ -142,6 +146,9 @@ impl Array {
     #[inline(never)]
     pub(super) fn show_enqueue(&mut self, unit: ExecUnitId, now: Time) {
         let lun = self.lun_of_unit(unit);
+        if self.requests_at_work(unit) {
+            return;
+        }
         if let Some(accounting) = self.accounting_mut() {
             accounting.enqueue(unit, lun, now);
         }
@@ -150,6 +157,9 @@ impl Array {
     #[inline(never)]
     pub(super) fn show_grant(&mut self, unit: ExecUnitId, now: Time) {
         let lun = self.lun_of_unit(unit);
+        if self.requests_at_work(unit) {
+            return;
+        }
         if let Some(accounting) = self.accounting_mut() {
             accounting.grant(unit, lun, now);
         }
@@ -159,14 +169,15 @@ impl Array {
     /// without busy-time accounting. Earlier times are in [`Array::book_head`].
     #[inline(always)]
     pub fn book_turn(&self, unit: ExecUnitId, lun: LunId, now: Time) -> Option<OperationTimes> {
-        Some(self.accounting()?.turn(unit, lun, self.units[unit].cells, now))
+        let start = self.reads_in_plane(unit).then_some(self.units[unit].held_since);
+        Some(self.accounting()?.turn(unit, lun, (self.units[unit].cells, start), now))
     }
 
     /// Does the same as [`Array::book_turn`] and [`Array::book_end`] for an operation that did not overlap with another
     /// one. Otherwise, and without busy-time accounting, returns `None` and does nothing.
     #[inline(always)]
     pub fn book_alone(&mut self, unit: ExecUnitId, lun: LunId, now: Time) -> Option<OperationTimes> {
-        if self.book_head(unit).is_some() {
+        if self.book_head(unit).is_some() || self.reads_in_plane(unit) {
             return None;
         }
         let (cell, last) = (self.units[unit].cells, self.luns[lun].active == 0);

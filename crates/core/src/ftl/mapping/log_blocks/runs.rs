@@ -54,8 +54,8 @@ impl Sequential {
     /// The option, and a value that works.
     pub fn check(self, device: &DeviceConfig) -> Result<(), String> {
         match self {
-            Sequential::MinPages(pages) if pages == 0 || pages > device.geometry.pages => {
-                let most = device.geometry.pages;
+            Sequential::MinPages(pages) if pages == 0 || pages > device.pages_per_block() => {
+                let most = device.pages_per_block();
                 Err(format!("sequential = {{ min-pages = {pages} }} must be from 1 to {most}; use 4"))
             }
             _ => Ok(()),
