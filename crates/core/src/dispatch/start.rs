@@ -104,7 +104,7 @@ pub(crate) fn notify(b: &mut impl Binder, lun: LunId) {
     let View { dispatch, array, .. } = b.view();
     match array.state(lun) {
         LunState::Idle => start_idle(b, lun),
-        LunState::Busy if array.takes_reads(lun) => read_beside(b, lun),
+        LunState::Busy if dispatch.overlapping.any && array.takes_reads(lun) => read_beside(b, lun),
         LunState::Busy if dispatch.overlapping.any => overlap_next(b, lun),
         LunState::Requesting if dispatch.reconsiders => reconsider(b, lun),
         _ => {}
@@ -221,7 +221,7 @@ pub(crate) fn grant(b: &mut impl Binder, channel: ChannelId) {
 fn granted(b: &mut impl Binder, unit: ExecUnitId) {
     let array = b.view().array;
     let lun = array.lun_of_unit(unit);
-    if array.state(lun) != LunState::Requesting || array.reads_in_plane(unit) {
+    if (array.state(lun) != LunState::Requesting) | array.reads_in_plane(unit) {
         return if array.requests_ahead(unit) { ahead_granted(b, unit) } else { resume(b, unit) };
     }
     // The grant is for the rank of the request. A more urgent transaction that was queued later starts after this one,
@@ -319,7 +319,7 @@ fn start_from(b: &mut impl Binder, lun: LunId, mut rank: u8, mut id: Transaction
         }
         take_next(b, lun, rank, id);
         if start_one(b, lun, rank, id) {
-            if b.view().array.takes_reads(lun) {
+            if overlaps && b.view().array.takes_reads(lun) {
                 b.parts().tasks.push(Task::Start(lun));
             } else if overlaps {
                 overlap_next(b, lun);

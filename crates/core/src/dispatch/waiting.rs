@@ -86,9 +86,7 @@ impl Waiting {
         }
         let count = &mut self.counts[lun.index()][usize::from(rank)];
         *count -= 1;
-        if *count == 0 {
-            self.ranks[lun.index()] &= !(1 << rank);
-        }
+        self.ranks[lun.index()] &= !(u8::from(*count == 0) << rank);
         if let Some(gauge) = &mut self.gauge {
             gauge.remove(lun);
         }
@@ -96,7 +94,7 @@ impl Waiting {
 
     #[inline]
     fn index(&self, lun: LunId, plane: PlaneId) -> usize {
-        if self.by_plane { plane.index() } else { lun.index() }
+        select_unpredictable(self.by_plane, plane.index(), lun.index())
     }
 
     /// Calls `act` with the queue of a LUN and its plane, and updates the order of its first transaction.

@@ -7,6 +7,8 @@ mod plane_reads;
 mod saving;
 mod watchers;
 
+use std::hint::select_unpredictable;
+
 use super::busy_time::BusyAccounting;
 use super::parallel::Parallel;
 use super::probe::Probe;
@@ -196,6 +198,8 @@ pub struct Array {
     events: EventQueue,
     /// Number of planes of each LUN that read independently; 0 if none do. Their units follow those of the LUNs.
     reading_planes: u32,
+    /// Number of the first unit of these planes; [`u32::MAX`] without them.
+    first_reading: u32,
     lun_of_plane: Table<PlaneId, LunId>,
     planes_per_lun: u32,
     planes_per_unit: Divider,
@@ -276,6 +280,7 @@ impl Array {
             channels: Table::new(buses, channel),
             events: EventQueue::new(units * (1 + reading_planes) + buses + others),
             reading_planes,
+            first_reading: if reading_planes > 0 { units } else { u32::MAX },
             lun_of_plane: (0..planes).map(|p| LunId(p / planes_per_lun)).collect(),
             planes_per_lun,
             planes_per_unit: Divider::new(planes_per_unit),
@@ -805,9 +810,13 @@ impl Array {
         state.active += 1;
         state.state = LunState::Busy;
         let first = state.active == 1;
-        debug_assert!(self.works_in(unit, self.units[unit].operation.plane), "a plane of another unit");
+        let reads_in_plane = self.reads_in_plane(unit);
         let state = &mut self.units[unit];
         debug_assert!(state.phase == Phase::Idle, "the unit is busy");
+        debug_assert!(
+            reads_in_plane || state.operation.plane.0 / self.planes_per_unit.divisor() == unit.0,
+            "a plane of another unit"
+        );
         state.cells = Time::ZERO;
         let Operation { kind, class, command, data, .. } = state.operation;
         if self.holds_channels() {
@@ -849,19 +858,17 @@ impl Array {
         } else {
             self.seize(unit, (kind, plane), from, members, command, data_in)
         };
-        let moved = begin;
-        let begin = if self.powered.is_empty() { begin } else { self.await_power(unit, begin, cell) };
+        let begin = if self.powered.is_empty() {
+            self.add_busy(unit, from, begin + cell);
+            begin
+        } else {
+            self.await_power(unit, (from, begin), cell)
+        };
         let end = begin + cell;
         let state = &mut self.units[unit];
         state.phase = Phase::Cell;
         state.cells += cell;
         add_to(&mut self.time_of(unit, plane).cell, cell);
-        if begin > moved && self.reading_planes > 0 {
-            self.add_busy(unit, from, moved);
-            self.resume_busy(unit, moved, begin, end);
-        } else {
-            self.add_busy(unit, from, end);
-        }
         self.events.set(unit.0, end);
         self.stamp_release(unit);
         if self.probe().is_some() {
@@ -870,9 +877,21 @@ impl Array {
     }
 
     /// Returns the time at which the power allows the cells of a unit to work, from `begin` on for `cell`. The ends of
-    /// all operations are known, so programs and erases take the power in the order in which they start.
+    /// all operations are known, so programs and erases take the power in the order in which they start. Records the
+    /// busy time of the LUN since `from`.
     #[cold]
-    fn await_power(&mut self, unit: ExecUnitId, begin: Time, cell: Time) -> Time {
+    fn await_power(&mut self, unit: ExecUnitId, (from, begin): (Time, Time), cell: Time) -> Time {
+        let start = self.power_from(unit, begin, cell);
+        if start > begin && self.reading_planes > 0 {
+            self.add_busy(unit, from, begin);
+            self.resume_busy(unit, begin, start, start + cell);
+        } else {
+            self.add_busy(unit, from, start + cell);
+        }
+        start
+    }
+
+    fn power_from(&mut self, unit: ExecUnitId, begin: Time, cell: Time) -> Time {
         let Unit { operation, programs, .. } = &self.units[unit];
         let is_read = match operation.kind {
             Kind::Read => true,
@@ -954,9 +973,8 @@ impl Array {
         let state = &mut self.luns[lun];
         state.active -= 1;
         // A LUN whose planes read may already wait for its channel to start the next read.
-        if state.state != LunState::Requesting {
-            state.state = LunState::Binding;
-        }
+        let requests = state.state == LunState::Requesting;
+        state.state = select_unpredictable(requests, LunState::Requesting, LunState::Binding);
         Outcome::Done
     }
 

@@ -11,28 +11,16 @@ use crate::sim::id::{ExecUnitId, LunId, PlaneId};
 use crate::sim::time::Time;
 
 impl Array {
-    /// Returns the number of the first unit of a plane that reads independently: the number of LUNs.
-    #[inline]
-    fn first_reading(&self) -> u32 {
-        self.luns.len() as u32
-    }
-
     /// Returns `true` if a unit is that of a plane that reads independently.
     #[inline]
     pub fn reads_in_plane(&self, unit: ExecUnitId) -> bool {
-        self.reading_planes > 0 && unit.0 >= self.first_reading()
-    }
-
-    /// Returns `true` if a unit executes operations of a plane.
-    pub(super) fn works_in(&self, unit: ExecUnitId, plane: PlaneId) -> bool {
-        let reading = self.reading_units(self.lun_of(plane));
-        self.unit_of(plane) == unit || reading.contains(&unit.0)
+        unit.0 >= self.first_reading
     }
 
     /// Returns the units of the planes of a LUN that read independently; none if none do.
     #[inline]
     pub fn reading_units(&self, lun: LunId) -> Range<u32> {
-        let first = self.first_reading() + lun.0 * self.reading_planes;
+        let first = self.luns.len() as u32 + lun.0 * self.reading_planes;
         first..first + self.reading_planes
     }
 
@@ -67,14 +55,16 @@ impl Array {
     /// then counts the time of the LUN for the operations at work.
     pub(super) fn requests_at_work(&self, unit: ExecUnitId) -> bool {
         let lun = self.lun_of_unit(unit);
-        !self.reads_in_plane(unit) && self.state(lun) == LunState::Requesting && self.is_at_work(lun)
+        self.reading_planes > 0
+            && !self.reads_in_plane(unit)
+            && self.state(lun) == LunState::Requesting
+            && self.is_at_work(lun)
     }
 
     /// Returns the index in [`Array::die_time`] for the operations of a unit.
     #[inline]
     pub(super) fn place_of_time(&self, unit: ExecUnitId, plane: PlaneId) -> usize {
-        let reads = if self.reads_in_plane(unit) { self.die_time.len() / 2 } else { 0 };
-        self.die_of(plane) + reads
+        self.die_of(plane) + usize::from(self.reads_in_plane(unit)) * (self.die_time.len() / 2)
     }
 
     /// Adds the times of the reads of planes to those of the dies, which count for each plane.
@@ -101,7 +91,7 @@ impl Array {
             return self.planes_of_unit(unit);
         }
         if self.reads_in_plane(unit) {
-            let row = unit.0 - self.first_reading();
+            let row = unit.0 - self.first_reading;
             return row..row + 1;
         }
         unit.0 * self.reading_planes..(unit.0 + 1) * self.reading_planes

@@ -177,7 +177,9 @@ impl Array {
     /// one. Otherwise, and without busy-time accounting, returns `None` and does nothing.
     #[inline(always)]
     pub fn book_alone(&mut self, unit: ExecUnitId, lun: LunId, now: Time) -> Option<OperationTimes> {
-        if self.book_head(unit).is_some() || self.reads_in_plane(unit) {
+        let reads_in_plane = self.reads_in_plane(unit);
+        let may_overlap = reads_in_plane | !self.overlaps.is_empty();
+        if may_overlap && (reads_in_plane || self.book_head(unit).is_some()) {
             return None;
         }
         let (cell, last) = (self.units[unit].cells, self.luns[lun].active == 0);
