@@ -205,6 +205,12 @@ const CASES: &[Case] = &[
     ("nand.advanced.suspend.limit", &["scheduler=read-first", "nand.advanced.suspend.program=true"], MIX, &["-", "1"]),
     ("nand.advanced.suspend.most", &["scheduler=read-first", "nand.advanced.suspend.program=true"], MIX, &["-", "1"]),
     ("nand.advanced.suspend.until", &["scheduler=read-first", "nand.advanced.suspend.program=true"], MIX, &["-", "0.5"]),
+    (
+        "nand.advanced.suspend.writes_first",
+        &["scheduler=read-first", "nand.advanced.suspend.program=true", "buffer.capacity=256KiB"],
+        MIX,
+        &["-", "true"],
+    ),
     ("nand.advanced.suspend.lost", &["scheduler=read-first", "nand.advanced.suspend.program=true"], MIX, &["-", "9us"]),
     ("bus.protocol.sdr", &[], READS, &["25ns", "30ns"]),
     ("bus.protocol.nv-ddr", &[], READS, &["-", "400MT/s"]),

@@ -305,6 +305,7 @@ const SHAPELESS: &[(&str, &[&str], &str)] = &[
     ("nand.advanced.suspend.most", &[], "1"),
     ("nand.advanced.suspend.until", &[], "0.5"),
     ("nand.advanced.suspend.lost", &[], "9us"),
+    ("nand.advanced.suspend.writes_first", &["buffer.capacity=1MiB"], "true"),
     ("bus.protocol.sdr", &[], "50ns"),
     ("bus.protocol.nv-ddr", &[], "400MT/s"),
     ("bus.read_cycle", &["bus.protocol.sdr=25ns"], "50ns"),

@@ -42,6 +42,8 @@ class Drive:
     loads: tuple[Load, ...]
     #: Rates whose rows were used to fit the device, and saturated rows that do not differ from these.
     fitted: tuple[int, ...]
+    #: Threads of the load, by Little's law from the saturated rows: 64 requests of each are in flight.
+    threads: int = 6
 
 
 DRIVES = (
@@ -80,6 +82,7 @@ DRIVES = (
             Load(90_000, 76_550, 5720, (953, 899, 2203, 3033), (3358, 3377, 4036, 5919)),
         ),
         fitted=(10_000, 70_000, 80_000, 90_000),
+        threads=4,
     ),
     Drive(
         "sk-hynix-pe8110",
@@ -138,11 +141,6 @@ MISSING = (
         "over several loads, medians of reads pass from the latency of an idle die to that of a busy one, as if the "
         "time to suspend a program varied. The device suspends each program in the same time, so its medians change at "
         "once.",
-    ),
-    Mechanism(
-        ("samsung-pm9a3",),
-        "when the drive is saturated, it seems to serve the latency thread before the other threads, as several queues "
-        "of the host would.",
     ),
 )
 

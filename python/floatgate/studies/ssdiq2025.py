@@ -28,12 +28,19 @@ SCALE, QUICK_SCALE = "1/32", "1/64"
 #: Simulated seconds before and in the measured part of a run.
 WARM_UP, MEASURED = 8, 3
 QUICK_WARM_UP, QUICK_MEASURED = 1.5, 0.5
-#: Threads of the load, and their requests in flight.
-THREADS, DEPTH = 6, 64
+#: Requests in flight of each thread.
+DEPTH = 64
 #: Requests per second of the latency thread, of reads and of writes.
 PROBES = 5_000
 #: State before the loads: a sequential fill, then three drive writes in random order.
 STATE = "rw=write bs=512k ; stonewall rw=randwrite norandommap=1 bs=4k io_size=300%"
+
+
+def _threads() -> dict[int, str]:
+    """Return the drives by the number of threads of their loads."""
+    counts = sorted({drive.threads for drive in DRIVES})
+    return {count: ", ".join(drive.title for drive in DRIVES if drive.threads == count) for count in counts}
+
 
 STUDY = Study(
     "ssdiq2025",
@@ -43,10 +50,11 @@ STUDY = Study(
         "Not a reproduction of a paper's figures: four drives of data centers, as the authors measured them, compared "
         "with built-in devices that were fitted to a part of the rows. Devices have "
         f"{SCALE} of the blocks (`--scale`).",
-        "Each row asks for a rate of requests of 4 KiB at random addresses. Six threads offer writes, and one in a "
-        f"hundred reads, with up to {DEPTH} requests each in flight. A latency thread adds {PROBES:,} reads and "
-        f"{PROBES:,} writes a second, and its latencies are reported. Below saturation, arrivals are a Poisson "
-        f"process. A saturated drive serves a closed loop of {THREADS * DEPTH} requests.",
+        "Each row asks for a rate of requests of 4 KiB at random addresses. Threads offer writes, and one in a hundred "
+        f"reads, with up to {DEPTH} requests each in flight. A latency thread adds {PROBES:,} reads and {PROBES:,} "
+        "writes a second, and its latencies are reported. Below saturation, arrivals are a Poisson process. A "
+        "saturated drive serves a closed loop. By Little's law, the saturated rows have "
+        f"{' and '.join(f'{count} threads ({titles})' for count, titles in _threads().items())}.",
         "Before: a sequential fill, and three drive writes in random order. Each run warms up for "
         f"{WARM_UP} s of simulated time, and is measured for {MEASURED} s.",
         "Rows with * were used to fit the device by hand: medians and p99 of reads, medians of writes (of the 7450 MAX "
@@ -58,14 +66,14 @@ STUDY = Study(
 )
 
 
-def _jobs(load: Load, warm_up: float, measured: float) -> str:
+def _jobs(threads: int, load: Load, warm_up: float, measured: float) -> str:
     common = f"norandommap=1 bs=4k iodepth={DEPTH} ramp_time={warm_up:g} runtime={measured:g} time_based"
     probes = f"rate_iops={PROBES},{PROBES} rate_process=poisson" if not load.waits else "rwmixread=50"
-    each = (load.asked - PROBES) / THREADS
+    each = (load.asked - PROBES) / threads
     rates = f"rate_iops={max(1, round(each / 100))},{round(0.99 * each)} rate_process=poisson"
     return (
         f"name=latency rw=randrw {probes} {common} ; "
-        f"name=load rw=randrw numjobs={THREADS} {'rwmixread=1' if load.is_saturated else rates} {common}"
+        f"name=load rw=randrw numjobs={threads} {'rwmixread=1' if load.is_saturated else rates} {common}"
     )
 
 
@@ -104,7 +112,7 @@ def _measure(setting: Setting, drive: Drive) -> dict[int, dict[str, Any]]:
 
     # Saturated rows have the same jobs, whatever rate they are asked for.
     chosen = (*drive.loads[1::4], drive.loads[-1]) if setting.quick else drive.loads
-    loads = {load.asked: _jobs(load, *times) for load in chosen}
+    loads = {load.asked: _jobs(drive.threads, load, *times) for load in chosen}
     return {
         asked: _stored(setting, device, f"{STATE} {jobs}", partial(simulate, jobs)) for asked, jobs in loads.items()
     }

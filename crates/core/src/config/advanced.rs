@@ -141,6 +141,9 @@ pub struct Suspend {
     #[serde(skip_serializing_if = "Duration::is_zero")]
     #[schemars(extend("x-range" = limits::TIME))]
     pub lost: Duration,
+    /// True if nothing is suspended while host writes wait for room in the buffer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub writes_first: bool,
 }
 
 /// Largest values of the options of a suspension, which are their defaults.
@@ -165,6 +168,7 @@ impl Default for Suspend {
             most: MOST_SUSPENSIONS,
             until: 1.0,
             lost: Duration::default(),
+            writes_first: false,
         }
     }
 }

@@ -151,6 +151,11 @@ impl Check<'_> {
             let what = format!("requires 2 to {MAX_MERGED} dies in a chip (geometry.dies)");
             self.refuse("nand.advanced.interleave", true, &what);
         }
+        if nand.advanced.suspend.writes_first && !self.device.writes_back() {
+            let what = "needs a buffer in which writes wait: set buffer.capacity and buffer.write = \"write-back\", or \
+                        leave it out";
+            self.refuse("nand.advanced.suspend.writes_first", true, what);
+        }
         if copy_back != Waste::Off && g.pages_per_program > 1 {
             let what = "a copy-back moves a single page; set geometry.pages_per_program to 1";
             self.refuse("nand.advanced.copy_back", "wise or blind", what);

@@ -40,6 +40,10 @@ impl Binder for Device {
         }
     }
 
+    fn has_waiting_writes(&self) -> bool {
+        self.buffer.as_deref().is_some_and(|buffer| buffer.waiting() > 0)
+    }
+
     #[inline(always)]
     fn bind(&mut self, id: TransactionId, rank: u8, at: Spot) -> bool {
         self.transactions[id].next = TransactionId::NONE;

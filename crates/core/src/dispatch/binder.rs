@@ -48,6 +48,9 @@ pub(crate) trait Binder {
     /// `false` if it cannot start or needs no operation.
     fn bind(&mut self, id: TransactionId, rank: u8, at: Spot) -> bool;
 
+    /// Returns `true` if host writes wait for room in the buffer.
+    fn has_waiting_writes(&self) -> bool;
+
     /// Reports to observers that a transaction has been queued for a LUN.
     fn show_queued(&mut self, id: TransactionId, lun: LunId);
 }

@@ -421,6 +421,10 @@ mod tests {
             Parts { dispatch, transactions, array, tasks, ftl, interface, now: *now }
         }
 
+        fn has_waiting_writes(&self) -> bool {
+            false
+        }
+
         fn bind(&mut self, id: TransactionId, _: u8, at: Spot) -> bool {
             if self.void.contains(&id) {
                 return false;
