@@ -10,8 +10,26 @@ fn documentation() -> String {
     }
 }
 
-/// Commands, and two examples of each.
-const EXAMPLES: &[(&[&str], [&str; 2])] = &[
+/// Command, by its path, and two examples of it.
+type Examples = (&'static [&'static str], [&'static str; 2]);
+
+/// Examples of the commands of `floatgate ctl`, which only a program with live devices has.
+const OF_CTL: &[Examples] = if cfg!(feature = "live") {
+    &[
+        (&["ctl", "status"], ["floatgate ctl status", "floatgate ctl --socket /tmp/ssd.ctl status --json"]),
+        (&["ctl", "clients"], ["floatgate ctl clients", "floatgate ctl --socket /tmp/ssd.sock clients"]),
+        (&["ctl", "speed"], ["floatgate ctl speed 0.1", "floatgate ctl speed 1"]),
+        (&["ctl", "trim-all"], ["floatgate ctl trim-all", "floatgate ctl --socket /tmp/ssd.ctl trim-all"]),
+        (&["ctl", "power-cut"], ["floatgate ctl power-cut", "floatgate ctl power-cut --json"]),
+        (&["ctl", "fail"], ["floatgate ctl fail program", "floatgate ctl fail read 0/7/63"]),
+        (&["ctl", "watch"], ["floatgate ctl watch", "floatgate ctl watch --blocks"]),
+    ]
+} else {
+    &[]
+};
+
+/// Examples of the other commands.
+const EXAMPLES: &[Examples] = &[
     (
         &["run"],
         [
@@ -33,6 +51,20 @@ const EXAMPLES: &[(&[&str], [&str; 2])] = &[
     (&["device", "list"], ["floatgate device list", "floatgate device list --json"]),
     (&["device", "show"], ["floatgate device show tlc-nvme", "floatgate device show hu2011 --toml"]),
     (&["device", "check"], ["floatgate device check mine.toml", "floatgate device check tiny --set gc.victim=fifo"]),
+    (
+        &["device", "import"],
+        [
+            "floatgate device import ssdconfig.xml >mine.toml",
+            "floatgate device import workload.xml --scenario 2 >jobs.fio",
+        ],
+    ),
+    (
+        &["device", "scale"],
+        [
+            "floatgate device scale tlc-nvme 1/16 --out tlc-nvme-16.toml",
+            "floatgate device scale mine.toml 1/4 --set gc.victim=fifo",
+        ],
+    ),
     (&["device", "schema"], ["floatgate device schema", "floatgate help device schema"]),
     (&["state"], ["floatgate state info steady.fgstate", "floatgate help state info"]),
     (&["state", "info"], ["floatgate state info steady.fgstate", "floatgate state info steady.fgstate --json"]),
@@ -80,7 +112,7 @@ const EXAMPLES: &[(&[&str], [&str; 2])] = &[
 /// Adds the examples and the address of the documentation to the long help of the commands.
 pub fn add(command: Command) -> Command {
     let command = command.after_help(documentation());
-    EXAMPLES.iter().fold(command, |command, (path, examples)| with_examples(command, path, examples))
+    EXAMPLES.iter().chain(OF_CTL).fold(command, |command, (path, examples)| with_examples(command, path, examples))
 }
 
 /// Adds examples to the long help of a command by its path.
@@ -114,7 +146,7 @@ mod tests {
     #[test]
     fn every_command_has_examples_that_parse() {
         let command = add(<crate::Cli as clap::CommandFactory>::command());
-        for (_, examples) in EXAMPLES {
+        for (_, examples) in EXAMPLES.iter().chain(OF_CTL) {
             for example in examples {
                 // The shell reads a redirection.
                 let line = example.split(" >").next().unwrap();
@@ -123,10 +155,17 @@ mod tests {
                 assert!(parsed.as_ref().err().is_none_or(is_help), "{example}: {:?}", parsed.err());
             }
         }
+        check_examples(&command, "floatgate");
+    }
+
+    /// Checks that each command below `command` has two examples in its long help. `path` is the name of `command`.
+    fn check_examples(command: &Command, path: &str) {
         for inner in command.get_subcommands() {
+            let path = format!("{path} {}", inner.get_name());
             let help = inner.get_after_long_help().map(ToString::to_string).unwrap_or_default();
-            assert!(help.contains("Examples:") || help.contains("  floatgate "), "{}", inner.get_name());
-            assert!(help.matches("floatgate ").count() >= 2, "{}: {help}", inner.get_name());
+            assert!(help.contains("Examples:") || help.contains("  floatgate "), "{path}");
+            assert!(help.matches("floatgate ").count() >= 2, "{path}: {help}");
+            check_examples(inner, &path);
         }
     }
 }
