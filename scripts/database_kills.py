@@ -9,9 +9,8 @@ server is killed (SIGKILL) in even rounds; in odd rounds, `floatgate ctl power-c
 server continues.
 
 If the user is root and the kernel has loop devices, the file system is the kernel's ext4 on a loop device over nbdfuse.
-Otherwise it is fuse2fs over nbdfuse over `nbdkit --filter=blocksize nbd`, because fuse2fs does not align its requests.
-Needs nbdfuse and e2fsprogs, for fuse2fs also nbdkit and fuse2fs, and for PostgreSQL its server. Reports missing
-programs.
+Otherwise it is fuse2fs over nbdfuse, whose requests have any alignment. Needs nbdfuse and e2fsprogs, for fuse2fs also
+fuse2fs, and for PostgreSQL its server. Reports missing programs.
 """
 
 import argparse
@@ -60,10 +59,16 @@ def wait_for(what, is_there, process=None, patience=60):
 
 
 def unmount(path):
-    """Unmount a file system, and return True on success. Users other than root need FUSE's own program."""
+    """Unmount a file system, as soon as no program uses it. Users other than root need FUSE's own program."""
     helper = next(filter(shutil.which, ["fusermount3", "fusermount"]), None)
     command = ["umount"] if os.geteuid() == 0 or helper is None else [helper, "-u"]
-    return subprocess.run([*command, str(path)], capture_output=True).returncode == 0
+    for _ in range(100):
+        mounted = [line.split()[1] for line in pathlib.Path("/proc/mounts").read_text().splitlines()]
+        if str(path) not in mounted:
+            return
+        if subprocess.run([*command, str(path)], capture_output=True).returncode != 0:
+            time.sleep(0.1)
+    raise SystemExit(f"error: {path} cannot be unmounted")
 
 
 class Device:
@@ -78,18 +83,11 @@ class Device:
         command = [floatgate, "serve", "tiny", *SIZE, "--no-delay", "--image", place / "flash.img"]
         self.server = self.start(*command, "--nbd", f"unix:{socket}", log="server.log")
         wait_for("the server", lambda: "Ctrl-C ends" in (place / "server.log").read_text(), self.server)
+        nbdfuse = self.start("nbdfuse", self.disk, f"nbd+unix:///?socket={socket}", log="nbdfuse.log")
+        block = self.disk / "nbd"
+        wait_for("nbdfuse", block.exists, nbdfuse)
         if use_loop:
-            self.fuse(f"nbd+unix:///?socket={socket}")
-            self.loop = run("losetup", "--find", "--show", self.disk / "nbd").stdout.strip()
-            block = self.loop
-        else:
-            filtered = place / "filtered.sock"
-            filtered.unlink(missing_ok=True)
-            nbdkit = ["nbdkit", "--foreground", "--unix", filtered, "--filter=blocksize", "nbd", f"socket={socket}"]
-            nbdkit += ["minblock=512"]
-            wait_for("nbdkit", filtered.exists, self.start(*nbdkit, log="nbdkit.log"))
-            self.fuse(f"nbd+unix:///?socket={filtered}")
-            block = self.disk / "nbd"
+            block = self.loop = run("losetup", "--find", "--show", block).stdout.strip()
         if is_new:
             run("mkfs.ext4", "-q", "-F", "-E", "nodiscard", block)
         else:
@@ -109,10 +107,6 @@ class Device:
         self.processes.append(process)
         return process
 
-    def fuse(self, uri):
-        process = self.start("nbdfuse", self.disk, uri, log="nbdfuse.log")
-        wait_for("nbdfuse", (self.disk / "nbd").exists, process)
-
     def kill(self):
         self.has_failed = True
         self.server.send_signal(signal.SIGKILL)
@@ -127,12 +121,7 @@ class Device:
 
     def close(self):
         """Unmount the file system, and terminate all processes."""
-        for _ in range(100):
-            if unmount(self.mount):
-                break
-            time.sleep(0.1)
-        else:
-            raise SystemExit(f"error: {self.mount} cannot be unmounted")
+        unmount(self.mount)
         if self.loop:
             subprocess.run(["losetup", "--detach", self.loop], capture_output=True)
         unmount(self.disk)
@@ -307,10 +296,10 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="seed of the kill times")
     arguments = parser.parse_args()
     use_loop = os.geteuid() == 0 and os.path.exists("/dev/loop-control") and not arguments.fuse2fs
-    needed = ["nbdfuse", "mkfs.ext4", *([] if use_loop else ["nbdkit", "fuse2fs"])]
+    needed = ["nbdfuse", "mkfs.ext4", *([] if use_loop else ["fuse2fs"])]
     missing = [program for program in needed if not shutil.which(program)]
     if missing:
-        debian = "libnbd-bin e2fsprogs nbdkit fuse2fs fuse3"
+        debian = "libnbd-bin e2fsprogs fuse2fs fuse3"
         raise SystemExit(f"error: not installed: {', '.join(missing)}; Debian: {debian}")
     floatgate = os.path.abspath(arguments.floatgate)
     if arguments.database != "postgresql":
