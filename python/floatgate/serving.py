@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from floatgate import _floatgate
 from floatgate import policies as _policies
 from floatgate.device import Device
-from floatgate.exceptions import OptionError, SimulationError
+from floatgate.exceptions import OptionError, PolicyError, SimulationError
 from floatgate.summary import Summary
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Server:
         self._arguments = arguments
         self._ending = _floatgate.Ending()
         self._settled = threading.Event()
-        self._done: tuple[int, str] | None = None
+        self._done: tuple[int, str] | PolicyError | None = None
         self._clients = ""
         # A thread of Python, so that policies can be called in it. At the end of the program, the server stops.
         self._thread = threading.Thread(target=self._serve, name="floatgate-serve", daemon=True)
@@ -59,6 +59,8 @@ class Server:
             arguments = [source, *changes, *self._arguments]
             try:
                 self._done = _floatgate.serve(self._device._handle, arguments, self._ending, self._ready)
+            except PolicyError as error:
+                self._done = error
             except BaseException as error:
                 self._done = (1, f"{type(error).__name__}: {error}")
             self._settled.set()
@@ -73,6 +75,8 @@ class Server:
         atexit.unregister(self._end)
 
     def _check(self) -> Summary:
+        if isinstance(self._done, PolicyError):
+            raise self._done
         status, text = self._done or (1, "the server did not start")
         if status == 0:
             return Summary(text)
@@ -88,8 +92,10 @@ class Server:
 
         Raises
         ------
+        PolicyError
+            A policy in Python failed.
         SimulationError
-            The server failed, such as by an exception in a policy.
+            The server failed for another reason.
         """
         try:
             while self._thread.is_alive():
@@ -103,8 +109,10 @@ class Server:
 
         Raises
         ------
+        PolicyError
+            A policy in Python failed.
         SimulationError
-            The server failed, such as by an exception in a policy.
+            The server failed for another reason.
         """
         self._end()
         return self._check()
@@ -168,6 +176,8 @@ def serve(
     ------
     ConfigError, OptionError
         The device or an argument is invalid.
+    PolicyError
+        A policy in Python failed during preconditioning.
     SimulationError
         The server failed.
 

@@ -77,8 +77,19 @@ def test_an_exception_in_a_policy_ends_the_server(tmp_path):
     socket = tmp_path / "ssd.sock"
     server = fg.serve("tiny", policies=[Failing], nbd=f"unix:{socket}", no_delay=True, precondition="none")
     client(socket, *("write 0 16M" for _ in range(8)))
-    with pytest.raises(fg.SimulationError, match="no victim today"):
-        server.stop()
+    for _ in range(2):
+        with pytest.raises(fg.PolicyError, match="no victim today") as caught:
+            server.stop()
+        assert isinstance(caught.value.__cause__, RuntimeError)
+        assert caught.value.__cause__.__traceback__.tb_frame.f_code.co_name == "choose"
+    with pytest.raises(fg.PolicyError) as caught_by_run:
+        fg.run(fg.Device("tiny", {"gc.victim": Failing}), "rw=randwrite bs=4k number_ios=20k", precondition="none")
+    assert str(caught.value) == str(caught_by_run.value)
+
+
+def test_an_exception_during_preconditioning_is_raised_by_serve(tmp_path):
+    with pytest.raises(fg.PolicyError, match="no victim today"):
+        fg.serve("tiny", policies=[Failing], nbd=f"unix:{tmp_path}/a.sock", no_delay=True, precondition="steady")
 
 
 def test_invalid_arguments_are_refused(tmp_path):

@@ -82,23 +82,25 @@ impl From<anyhow::Error> for Failure {
 pub fn exit_status(done: Result<(), Failure>) -> u8 {
     let Err(failure) = done else { return 0 };
     let prefix = if matches!(failure, Failure::Interrupted(_)) { "interrupted" } else { "error" };
-    let (status, text) = described(failure);
+    let (status, error) = parts(failure);
+    let text = format!("{error:#}");
     if !text.is_empty() {
         say(&format!("{prefix}: {text}"));
     }
     status
 }
 
-/// Returns the exit status of a failure and its message, which is empty if there is nothing to report.
-pub fn described(failure: Failure) -> (u8, String) {
+/// Returns the exit status of a failure and its error, whose text is empty if there is nothing to report.
+pub fn parts(failure: Failure) -> (u8, anyhow::Error) {
+    let silent = || anyhow::anyhow!("");
     match failure {
-        Failure::NobodyListens => (0, String::new()),
-        Failure::Mistake(error) => (2, format!("{error:#}")),
-        Failure::Fault(error) => (1, format!("{error:#}")),
-        Failure::Ended => (signal::status(), String::new()),
+        Failure::NobodyListens => (0, silent()),
+        Failure::Mistake(error) => (2, error),
+        Failure::Fault(error) => (1, error),
+        Failure::Ended => (signal::status(), silent()),
         #[cfg(feature = "live")]
-        Failure::Status(status) => (status, String::new()),
-        Failure::Interrupted(what) => (signal::status(), what.to_owned()),
+        Failure::Status(status) => (status, silent()),
+        Failure::Interrupted(what) => (signal::status(), anyhow::anyhow!(what)),
     }
 }
 

@@ -259,20 +259,21 @@ pub fn main_with(makers: Externals, arguments: impl IntoIterator<Item = OsString
 ///
 /// # Errors
 ///
-/// Returns the exit status of the command, and its message.
+/// Returns the exit status of the command, and the error, which is a [`Fault`](floatgate_core::policies::Fault) if a
+/// policy failed.
 #[cfg(feature = "live")]
 pub fn serve(
     makers: Externals,
     arguments: impl IntoIterator<Item = OsString>,
     stop: Stop,
     ready: impl FnOnce(String),
-) -> Result<String, (u8, String)> {
+) -> Result<String, (u8, anyhow::Error)> {
     let words = ["floatgate", "serve", "--json"].into_iter().map(OsString::from);
-    let mut command = Cli::try_parse_from(words.chain(arguments)).map_err(|error| (2, error.to_string()))?.command;
+    let mut command = Cli::try_parse_from(words.chain(arguments)).map_err(|error| (2, error.into()))?.command;
     command.allow_externals(&makers);
     let Command::Live(live::Command::Serve(args)) = command else { unreachable!("the command is `serve`") };
     let mut result = Vec::new();
-    serve::run_until(&args, stop, &mut result, ready).map_err(failure::described)?;
+    serve::run_until(&args, stop, &mut result, ready).map_err(failure::parts)?;
     Ok(String::from_utf8_lossy(&result).into_owned())
 }
 

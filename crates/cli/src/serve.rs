@@ -277,7 +277,10 @@ impl ServeArgs {
             _ => {}
         }
         match (trouble, finished.recorded, finished.image) {
-            (Some(trouble), _, _) => Err(Failure::fault(trouble)),
+            (Some(trouble), _, _) => Err(match finished.device.fault() {
+                Some(fault) => Failure::Fault(fault.clone().into()),
+                None => Failure::fault(trouble),
+            }),
             (None, Some(Err(error)), _) => {
                 let path = self.record.as_deref().unwrap_or(Path::new(""));
                 Err(Failure::fault(recording::not_whole(path, &error)))

@@ -8,6 +8,7 @@ use crate::device::DeviceConfig;
 use crate::makers::makers;
 use crate::policies::registered;
 
+pub use crate::errors::policy_error;
 pub use crate::policies::registered::Named;
 
 /// Request to end a live device.

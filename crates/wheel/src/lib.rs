@@ -17,6 +17,7 @@ fn command(py: Python<'_>, arguments: Vec<OsString>, policies: Option<(Py<PyAny>
 
 /// Serves a device with its policies until `ending` requests the end. Calls `ready` with the commands of clients when
 /// they are served. Returns the exit status of `floatgate serve`, with the result as JSON or the failure's message.
+/// Raises the failure of a policy.
 #[cfg(target_os = "linux")]
 #[pyfunction]
 fn serve(
@@ -28,8 +29,13 @@ fn serve(
 ) -> PyResult<(u8, String)> {
     let (policies, stop) = (floatgate_py::serving::policies_of(device)?, ending.stop());
     let announce = |text: String| Python::attach(|py| drop(ready.call1(py, (text,))));
-    let done = py.detach(|| floatgate_cli::serve(policies, arguments, stop, announce));
-    Ok(done.map_or_else(|failure| failure, |result| (0, result)))
+    match py.detach(|| floatgate_cli::serve(policies, arguments, stop, announce)) {
+        Ok(result) => Ok((0, result)),
+        Err((status, error)) => match error.downcast_ref() {
+            Some(fault) => Err(floatgate_py::serving::policy_error(py, fault)),
+            None => Ok((status, format!("{error:#}"))),
+        },
+    }
 }
 
 /// Bindings of the simulator: the basis of the package.
