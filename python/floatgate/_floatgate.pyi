@@ -39,6 +39,7 @@ __all__ = [
     "Role",
     "SchemeReport",
     "Shape",
+    "Shared",
     "Simulator",
     "Space",
     "Step",
@@ -1114,10 +1115,18 @@ class DeviceConfig:
     def scaling(self, scale: str) -> tuple[list[str], list[str]]:
         """Return the overrides that scale the device, and notes on effects that do not scale."""
     def figures(self) -> list[tuple[str, str, str | None]]: ...
+    def has_one_state(self, precondition: str) -> bool:
+        """Return True if all seeds prepare equal states of the device."""
     def externals(self) -> list[tuple[str, str, str, str]]:
         """Return the policies in Python: path of the key, name, digest of the source, options as JSON."""
     def with_policies(self, makers: dict[str, Callable[[str, int], object]]) -> DeviceConfig:
         """Return the device with factories of its policies in Python, by path of the key."""
+
+@final
+class Shared:
+    """State before the runs of several seeds, which the first run prepares if it does not depend on the seed."""
+
+    def __new__(cls, device: DeviceConfig, precondition: str) -> Shared: ...
 
 @final
 class Simulator:
@@ -1172,7 +1181,12 @@ def serve(
     device: DeviceConfig, arguments: list[str], ending: Ending, ready: Callable[[str], None]
 ) -> tuple[int, str]: ...
 def run(
-    device: DeviceConfig, options: _RunOptions, *, prepared: Simulator | None, progress: _Progress | None
+    device: DeviceConfig,
+    options: _RunOptions,
+    *,
+    prepared: Simulator | None,
+    shared: Shared | None,
+    progress: _Progress | None,
 ) -> tuple[str, pa.Table | None, pa.Table | None]: ...
 def lifetime(device: DeviceConfig, options: _LifetimeOptions, *, progress: _Progress | None) -> str: ...
 def report(summary: str, series: pa.Table | None) -> str: ...

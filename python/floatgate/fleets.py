@@ -60,8 +60,8 @@ class _Task:
     requests: str = ""
     digest: str = ""
     attribution: bool = False
-    states: str | None = None
-    """Directory of states that are shared with other volumes."""
+    state: str | None = None
+    """File of the state that other volumes share."""
 
     def key(self) -> str:
         """Return a key of everything that determines the result."""
@@ -88,7 +88,7 @@ class _Task:
 
     def _run(self, trace: Trace) -> dict[str, Any]:
         options: dict[str, Any] = {"seed": self.seed, "attribution": self.attribution, "series": False, "warn": False}
-        result = run(states.device_of(self, self.states), trace, precondition=self.precondition, **options)
+        result = run(states.device_of(self), trace, precondition=self.precondition, **options)
         return {"summary": result.summary.to_json(), "error": None, "kind": None}
 
 

@@ -174,6 +174,7 @@ def _run_seeds(
     seeds: list[int],
     n_jobs: int,
     *,
+    precondition: str | Workload | Simulator | os.PathLike[str] | None,
     out: str | os.PathLike[str] | None,
     progress: Progress | None,
     **options: Any,  # noqa: ANN401 (options of a run)
@@ -188,6 +189,13 @@ def _run_seeds(
             "the device is a simulator, which is prepared with one seed; set precondition=simulator.save(...), whose "
             "file runs with any seed"
         )
+    device = device if isinstance(device, Device) else Device(device)
+    is_prepared = isinstance(precondition, Simulator) or states.saved(precondition) is not None
+    shared = (
+        None
+        if is_prepared or len(seeds) == 1
+        else _floatgate.Shared(device._handle, "fill" if precondition is None else str(precondition))
+    )
     stopped = threading.Event()
 
     def watched(part: str, share: float | None) -> object:
@@ -198,7 +206,16 @@ def _run_seeds(
 
     def one(seed: int) -> Result:
         place = None if out is None else Path(out, f"seed-{seed}")
-        return _run(device, workload, seed=seed, out=place, progress=watched, **options)
+        return _run(
+            device,
+            workload,
+            seed=seed,
+            out=place,
+            progress=watched,
+            precondition=precondition,
+            shared=shared,
+            **options,
+        )
 
     if n_jobs == 1 or len(seeds) == 1:
         return [one(seed) for seed in seeds]
@@ -231,6 +248,7 @@ def _run(
     out: str | os.PathLike[str] | None,
     timeline: bool | str,
     progress: Progress | None,
+    shared: _floatgate.Shared | None = None,
 ) -> Result:
     """Run with one seed."""
     prepared = device if isinstance(device, Simulator) else None
@@ -259,6 +277,7 @@ def _run(
             "tables": tables_of(workload),
         },
         prepared=None if prepared is None else prepared._handle,
+        shared=shared,
         progress=progress,
     )
     return Result(Summary(summary), kept_requests, kept_series) if out is None else load(out)

@@ -57,8 +57,8 @@ class Task(Protocol):
         """True if latency breakdowns are recorded."""
 
     @property
-    def states(self) -> str | None:
-        """Directory of shared states."""
+    def state(self) -> str | None:
+        """File of the state that other runs share."""
 
     @property
     def chosen(self) -> Device:
@@ -88,15 +88,28 @@ def kept(store: str | os.PathLike[str] | None) -> Iterator[None]:
             _KEPT.reset(token)
 
 
-def _key(task: Task) -> str | None:
-    """Return a key of the initial state of a run, 32 hexadecimal digits, or None if the state cannot be shared."""
+def _key(task: Task, known: dict[tuple[str, str], bool] | None = None) -> str | None:
+    """Return a key of the initial state of a run, 32 hexadecimal digits, or None if the state cannot be shared.
+
+    Parameters
+    ----------
+    task
+        The run.
+    known
+        States of which it is known whether all seeds prepare them equally, to which others are added. The key of such a
+        state has no seed. None: all runs have one seed.
+    """
     try:
         # A trace is read only as far as each run needs it, and a state in a file is loaded by each run.
         if task.precondition == "none" or "trace=" in task.precondition or Path(task.precondition).is_file():
             return None
         if task.chosen.policies:
             return None  # Saved states do not contain the state of policies in Python.
-        said = [task.chosen.state_digest, task.precondition, str(task.seed), _floatgate.__version__]
+        state = (task.chosen.state_digest, task.precondition)
+        if known is not None and state not in known:
+            known[state] = task.chosen._handle.has_one_state(task.precondition)
+        seed = "" if known is not None and known[state] else str(task.seed)
+        said = [*state, seed, _floatgate.__version__]
     except (FloatgateError, OSError):
         return None  # The run itself reports the error.
     return hashlib.sha256("\0".join(said).encode()).hexdigest()[:32]
@@ -136,9 +149,9 @@ def shared(
     store: str | os.PathLike[str] | None,
     each: Callable[[list[Any]], Iterable[tuple[int, dict[str, Any]]]],
 ) -> Iterator[list[_T]]:
-    """Create each state that several runs start from once, and yield the runs with the directory of these states.
+    """Create each state that several runs start from once, and yield the runs with the files of these states.
 
-    The directory is temporary, inside the store if there is one. Runs on machines that cannot access it create their
+    Their directory is temporary, inside the store if there is one. Runs on machines that cannot access it create their
     states themselves. Within :func:`kept`, states of single runs are created as well, and all states remain.
 
     Parameters
@@ -150,7 +163,8 @@ def shared(
     each
         A function that creates the states, in parallel.
     """
-    keys = [_key(task) for task in tasks]
+    known: dict[tuple[str, str], bool] | None = {} if len({task.seed for task in tasks}) > 1 else None
+    keys = [_key(task, known) for task in tasks]
     count = Counter(key for key in keys if key is not None)
     makers: dict[str, tuple[_T, str]] = {
         key: (task, key)
@@ -166,18 +180,17 @@ def shared(
         for _ in each(missing):
             pass
         yield [
-            dataclasses.replace(task, states=directory) if key in makers else task
+            dataclasses.replace(task, state=str(_place(directory, key))) if key in makers and key is not None else task
             for task, key in zip(tasks, keys, strict=True)
         ]
 
 
-def device_of(task: Task, directory: str | None) -> Device | Simulator:
+def device_of(task: Task) -> Device | Simulator:
     """Return the simulator in the shared state of a run, or the device if there is no shared state."""
-    key = None if directory is None else _key(task)
-    if directory is None or key is None or not _place(directory, key).exists():
+    if task.state is None or not Path(task.state).exists():
         return task.chosen
     try:
-        simulator = Simulator.load(_place(directory, key), task.chosen, seed=task.seed, attribution=task.attribution)
+        simulator = Simulator.load(task.state, task.chosen, seed=task.seed, attribution=task.attribution)
     except FloatgateError:
         return task.chosen
     # The run uses its own options, which lead to this state, because the file is deleted with the sweep.

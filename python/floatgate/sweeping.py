@@ -115,8 +115,8 @@ class _Task:
     attribution: bool
     #: Base of relative paths, because workers may run in another directory.
     directory: str = field(default_factory=os.getcwd)
-    states: str | None = None
-    """Directory of states that are shared with other runs."""
+    state: str | None = None
+    """File of the state that other runs share."""
     scale: str | None = None
     """Share of the blocks of the device, or None for all blocks."""
 
@@ -160,7 +160,7 @@ class _Task:
         """Run the task, and return the data to store: the summary, or the error."""
         try:
             result = run(
-                states.device_of(self, self.states),
+                states.device_of(self),
                 [_placed(text, self.directory) for text in self.workload],
                 precondition=_placed(self.precondition, self.directory),
                 prewrite=cast("Literal['none', 'even', 'allocation']", self.prewrite),  # checked by the parser

@@ -147,6 +147,18 @@ def test_a_sweep_prepares_each_state_once(tmp_path, monkeypatch):
     assert len(made) == 4
 
 
+def test_a_sweep_prepares_a_state_once_for_all_seeds(monkeypatch):
+    options = {"device": "tiny", "workload": JOB, "precondition": "fill", "seeds": (1, 2, 3), "n_jobs": 1}
+    made = []
+    monkeypatch.setattr(states, "Simulator", counting(made))
+    shared = fg.sweep(SPACE, **options)
+    # A random victim policy has a state of each seed, and the greedy one has a single state.
+    assert len(made) == 1 + 3
+    monkeypatch.setattr(states, "shared", alone)
+    assert shared.drop_columns(costs(shared)).equals(fg.sweep(SPACE, **options).drop_columns(costs(shared)))
+    assert len(made) == 4
+
+
 def costs(table):
     """Return the columns with the cost of a run."""
     return [name for name in table.column_names if name.startswith("run.")]

@@ -94,6 +94,21 @@ def test_runs_with_several_seeds_are_those_of_each_seed(tmp_path):
         fg.load(tmp_path / "3")
 
 
+@pytest.mark.parametrize(("victim", "count"), [("greedy", 1), ("random", 4)])
+def test_seeds_prepare_a_state_once_if_it_does_not_depend_on_them(victim, count):
+    device, job, parts = fg.Device("tiny", {"gc.victim": victim}), "rw=randwrite bs=4k iodepth=8 number_ios=6k", []
+    alone = [fg.run(device, job, seed=seed) for seed in (1, 2, 3, 4)]
+    for n_jobs in (2, 1):
+        parts.clear()
+        runs = fg.run(device, job, seeds=4, n_jobs=n_jobs, progress=lambda part, _: parts.append(part))
+        for run, other in zip(runs, alone, strict=True):
+            assert run.summary.gc.victims > 0
+            assert json.loads(run.summary.to_json()) | {"run": 0} == json.loads(other.summary.to_json()) | {"run": 0}
+            assert run.series().equals(other.series())
+    changes = [part for part, before in zip(parts, [None, *parts], strict=False) if part != before]
+    assert changes.count("preconditioning") == count
+
+
 def test_a_failure_of_one_seed_ends_the_others():
     with pytest.raises(fg.WorkloadError):
         fg.run("tiny", "rw=nonsense", seeds=4, n_jobs=2)

@@ -320,12 +320,12 @@ fn run_seeds(
         failure.is_none() && !is_ended
     };
     if jobs == 1 {
-        let mut results = runs.specs().iter().map(|spec| run_seed(spec, traces, chosen, terminal)).enumerate();
+        let mut results = runs.specs().iter().map(|spec| run_seed(spec, &runs, traces, chosen, terminal)).enumerate();
         while results.next().is_some_and(|(index, result)| keep(index, result)) {}
     } else {
         let interrupt = terminal.interrupt();
-        let work =
-            |spec: &RunSpec| run_seed(spec, traces, chosen, &Quiet { interrupt: interrupt.clone(), seed: spec.seed });
+        let quiet = |seed| Quiet { interrupt: interrupt.clone(), seed };
+        let work = |spec: &RunSpec| run_seed(spec, &runs, traces, chosen, &quiet(spec.seed));
         jobs::each(jobs, runs.specs(), work, keep);
     }
     if let Some(stopped) = failure {
@@ -339,14 +339,15 @@ fn run_seeds(
     if is_ended { Err(Failure::Ended) } else { Ok(()) }
 }
 
-/// Runs with one of several seeds.
+/// Runs with one of the seeds of `runs`.
 fn run_seed(
     spec: &RunSpec,
+    runs: &SeedRuns,
     traces: &Traces,
     chosen: &LoadedDevice,
     frontend: &dyn Frontend,
 ) -> Result<OfSeed, Stopped> {
-    let session = Session::open(spec, traces, chosen.clone(), frontend)?;
+    let session = Session::open(spec, traces, chosen.clone(), frontend)?.with_shared(runs.shared());
     let Finished { summary, workload, prepared_s, written } = session.run_into_directory(frontend)?;
     Ok((summary, workload.descriptions(), prepared_s, written))
 }

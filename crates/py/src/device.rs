@@ -9,6 +9,7 @@ use floatgate_core::device_file::{Builtin, DeviceConfig as Config, Scale};
 use floatgate_core::laws;
 use floatgate_core::policies::{ExternalConfig, Externals};
 use floatgate_run::device::{DeviceSpec, LoadedDevice};
+use floatgate_run::shared::is_equal_for_all_seeds;
 use pyo3::prelude::*;
 
 use crate::errors::{config_error, exception, text_of};
@@ -65,6 +66,11 @@ impl DeviceConfig {
         }
         let scaled = self.chosen.config.scaled(scale).map_err(|error| config_error(py, &error))?;
         Ok((scaled.overrides(), scaled.notes))
+    }
+
+    /// Returns `true` if all seeds prepare equal states of the device.
+    fn has_one_state(&self, py: Python<'_>, precondition: &str) -> bool {
+        py.detach(|| is_equal_for_all_seeds(&self.chosen, precondition))
     }
 
     /// Returns the policies that are neither built in nor part of the extension module: the path of the key, the name,

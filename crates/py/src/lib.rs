@@ -29,6 +29,7 @@ pub fn fill(module: &Bound<'_, PyModule>, makers: Externals) -> PyResult<()> {
     module.add_class::<memory::Requests>()?;
     module.add_class::<policies::Column>()?;
     module.add_class::<policies::Units>()?;
+    module.add_class::<run::Shared>()?;
     module.add_class::<serving::Ending>()?;
     module.add_class::<simulator::Simulator>()?;
     policies::scheme::fill(module)?;

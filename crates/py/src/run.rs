@@ -18,6 +18,7 @@ use floatgate_run::detail::windows_warning;
 use floatgate_run::failure::Failure;
 use floatgate_run::frontend::{Frontend as _, Observer, Stopped, Subject};
 use floatgate_run::session::Session;
+use floatgate_run::shared::SharedState;
 use floatgate_run::spec::{DetailSpec, RequestFormat, RunSpec, StateSpec, Windows};
 use floatgate_run::traces::{Tables, Traces};
 use floatgate_workload::trace::TableOptions;
@@ -159,19 +160,33 @@ fn value<T: FromStr<Err = String>>(name: &str, text: &str) -> Result<T, Stopped>
     text.parse().map_err(|error| Subject::Options.stopped(Failure::mistake(format!("{name}={text}: {error}"))))
 }
 
-/// Runs workloads on this device, or on a copy of a prepared device, to which no request was sent. Tables that are
-/// written to a directory are not returned.
+/// State before the runs of several seeds, which the first run prepares if it does not depend on the seed.
+#[pyclass(frozen, module = "floatgate._floatgate")]
+pub struct Shared(Option<SharedState>);
+
+#[pymethods]
+impl Shared {
+    #[new]
+    fn new(py: Python<'_>, device: &DeviceConfig, precondition: String) -> Shared {
+        Shared(py.detach(|| SharedState::new(&device.chosen, &StateSpec::Precondition(precondition))))
+    }
+}
+
+/// Runs workloads on this device, or on a copy of a prepared device, to which no request was sent. `shared` is the
+/// state that runs with other seeds share. Tables that are written to a directory are not returned.
 #[pyfunction]
-#[pyo3(signature = (device, options, *, prepared, progress))]
+#[pyo3(signature = (device, options, *, prepared, shared, progress))]
 pub fn run(
     py: Python<'_>,
     device: &DeviceConfig,
     options: Options,
     prepared: Option<PyRef<'_, Simulator>>,
+    shared: Option<PyRef<'_, Shared>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<RunResult> {
     let prepared = prepared.as_deref().map(|simulator| simulator.read(py)).transpose()?;
     let prepared = prepared.as_deref().map(State::prepared);
+    let shared = shared.as_deref().and_then(|shared| shared.0.as_ref());
     let calls_python = calls_python(&device.chosen.config);
     let (summary, requests, windows) = enter_as(py, calls_python, progress, |frontend| {
         let spec = options.spec(device)?;
@@ -181,7 +196,7 @@ pub fn run(
             Some((device, state)) => {
                 Session::on_prepared(&spec, &traces, chosen, device.clone(), state.clone(), frontend)?
             }
-            None => Session::open(&spec, &traces, chosen, frontend)?,
+            None => Session::open(&spec, &traces, chosen, frontend)?.with_shared(shared),
         };
         if spec.out.is_some() {
             return Ok((session.run_into_directory(frontend)?.summary.to_json(), None, None));

@@ -40,6 +40,7 @@ pub mod output;
 mod preparation;
 pub mod seeds;
 pub mod session;
+pub mod shared;
 pub mod simulated;
 mod source_wrapper;
 pub mod span;

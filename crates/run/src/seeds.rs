@@ -9,14 +9,15 @@ use crate::device::LoadedDevice;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::{Lock, SUMMARY, seeds_in};
+use crate::shared::SharedState;
 use crate::spec::RunSpec;
 use crate::traces::Traces;
 
 /// Runs of one specification with several seeds. Each has a directory of its own below that of
 /// the specification, if there is one.
-#[derive(Debug)]
 pub struct SeedRuns {
     specs: Vec<RunSpec>,
+    shared: Option<SharedState>,
     _lock: Option<Lock>,
 }
 
@@ -35,12 +36,18 @@ impl SeedRuns {
         }
         let of_seed = |seed| spec.out.as_deref().map(|out| place(out, seed));
         let one = |seed| RunSpec { seed, seeds: None, out: of_seed(seed), ..spec.clone() };
-        Ok(SeedRuns { specs: all.into_iter().map(one).collect(), _lock: lock })
+        let shared = if all.len() > 1 { SharedState::new(chosen, &spec.state) } else { None };
+        Ok(SeedRuns { specs: all.into_iter().map(one).collect(), shared, _lock: lock })
     }
 
     /// Returns the specification of each run.
     pub fn specs(&self) -> &[RunSpec] {
         &self.specs
+    }
+
+    /// Returns the state that the runs share, if it does not depend on the seed.
+    pub fn shared(&self) -> Option<&SharedState> {
+        self.shared.as_ref()
     }
 }
 

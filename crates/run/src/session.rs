@@ -24,6 +24,7 @@ use crate::memory::Use;
 use crate::output::Directory;
 use crate::preparation::prewrite;
 pub use crate::preparation::{array_options, device_options, new_device, prepare};
+use crate::shared::SharedState;
 use crate::simulated::{self, build_array, precondition_any, state_warnings, summary_of_any};
 use crate::spec::{RunSpec, StateSpec};
 use crate::traces::Traces;
@@ -41,6 +42,7 @@ pub struct Session<'a> {
     chosen: LoadedDevice,
     device: AnySsd,
     state: State<'a>,
+    shared: Option<&'a SharedState>,
     /// File that the state before the run is written to.
     place: Option<state::Place>,
     workload: Workload,
@@ -124,7 +126,12 @@ impl<'a> Session<'a> {
         warnings.add(workload.warnings(), frontend);
         let place = spec.save_state.as_deref().map(|path| state::Place::open(path, frontend)).transpose();
         let place = place.map_err(Subject::Output.stop())?;
-        Ok(Session { spec, traces, chosen, device, state, place, workload, warnings })
+        Ok(Session { spec, traces, chosen, device, state, shared: None, place, workload, warnings })
+    }
+
+    /// Shares the state before the run with runs that have other seeds.
+    pub fn with_shared(self, shared: Option<&'a SharedState>) -> Session<'a> {
+        Session { shared, ..self }
     }
 
     /// Returns the configuration of the device. For an array: an SSD with the flash of all members.
@@ -166,13 +173,19 @@ impl<'a> Session<'a> {
 
     /// Brings the device into the requested state, and runs the workload.
     pub fn run(self, observer: &mut dyn Observer, frontend: &dyn Frontend) -> Result<Finished, Stopped> {
-        let Session { spec, traces, chosen, mut device, state, place, mut workload, mut warnings } = self;
+        let Session { spec, traces, chosen, mut device, state, shared, place, mut workload, mut warnings } = self;
         let is_prepared = matches!(state, State::Reached(_)) && spec.prewrite == Prewrite::None;
         let stopwatch = Stopwatch::start();
         let mut precondition = match state {
             State::Reached(state) => state,
-            State::Wanted(text) => precondition_any(&mut device, text, traces, spec.seed, frontend)
-                .map_err(Subject::Precondition.stop())?,
+            State::Wanted(text) => {
+                let prepare = |ssd: &mut AnySsd| precondition_any(ssd, text, traces, spec.seed, frontend);
+                let reached = match shared {
+                    Some(shared) => shared.bring(&mut device, &chosen, spec, prepare),
+                    None => prepare(&mut device),
+                };
+                reached.map_err(Subject::Precondition.stop())?
+            }
         };
         if let Some(place) = place {
             place.write(&device, &precondition, frontend).map_err(Subject::Output.stop())?;
