@@ -3,7 +3,10 @@
 import copy
 import importlib.util
 import json
+import math
 import re
+import sys
+from random import Random
 
 import pytest
 
@@ -15,12 +18,22 @@ SMALL = {"geometry.blocks": 16, "capacity.spare": 0.5, "gc.soft_threshold": 4}
 WRITES = "rw=randwrite bs=4k iodepth=8 number_ios=3000"
 
 
+def loaded(root, name):
+    spec = importlib.util.spec_from_file_location(name, root / f"examples/policies/python/{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # for data classes
+    spec.loader.exec_module(module)
+    return module
+
+
 @pytest.fixture(scope="module")
 def example(root):
-    spec = importlib.util.spec_from_file_location("append", root / "examples/policies/python/append.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.AppendLog
+    return loaded(root, "append").AppendLog
+
+
+@pytest.fixture(scope="module")
+def log_block(root):
+    return loaded(root, "log_block").LogBlock
 
 
 def device(scheme, options=None):
@@ -295,4 +308,44 @@ def test_a_scheme_sees_the_device(example):
 def test_the_page_shows_the_example(root):
     text = (root / "docs/own-scheme.md").read_text()
     shown = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[0]
-    assert shown == (root / "examples/policies/python/append.py").read_text()
+    assert shown == (root / "examples/policies/python/log_block.py").read_text()
+
+
+#: A plane of few small blocks, for log blocks. Half of the blocks are logical ones.
+ONE_PLANE = {f"geometry.{level}": 1 for level in ("channels", "chips", "planes")} | {"capacity.spare": 0.5}
+
+
+def copies_of(scheme, size, count, units):
+    """Write units with the scheme to a full plane of `count` logical blocks of `size` units. Return the copies."""
+    options = {"geometry.pages": size, "geometry.blocks": 2 * count, "gc.soft_threshold": 1, "mapping.scheme": scheme}
+    requests = [(number * 1e-2, "write", unit * 4096, 4096) for number, unit in enumerate(units)]
+    run = fg.run(fg.Device("tiny", ONE_PLANE | options), requests, precondition="fill", warn=False)
+    pages = run.summary.flash.programs_by_cause
+    assert pages.host == len(units)
+    return pages.merge
+
+
+@pytest.mark.parametrize(("size", "count"), [(4, 4), (8, 4), (4, 8)])
+def test_full_merges_copy_each_logical_block_of_a_full_log(log_block, size, count):
+    # Preconditioning leaves the log block full of the last logical block. Each further write that finds it full merges
+    # all logical blocks that it has units of, and each merge copies all units.
+    in_order, rounds = list(range(size * count)), 3
+    assert copies_of(log_block, size, count, rounds * in_order) == rounds * count * size
+    assert copies_of(log_block, size, count, in_order[:1]) == size
+    assert copies_of(log_block, size, count, in_order[:size]) == size
+    assert copies_of(log_block, size, count, in_order[: size + 1]) == 2 * size
+    # A unit of each logical block in turn.
+    strided = [size * (number % count) + number // count % size for number in range(rounds * size * count)]
+    logs, of_a_log = rounds * count - 1, min(size, count)
+    assert copies_of(log_block, size, count, strided) == size * (1 + logs * of_a_log)
+
+
+def test_random_writes_spread_a_log_over_the_expected_logical_blocks(log_block):
+    size, count, logs = 8, 6, 400
+    random = Random(1)
+    units = [random.randrange(size * count) for _ in range(logs * size + 1)]
+    # The draws of each log block are known, so the copies are, too.
+    of_logs = [{unit // size for unit in units[first : first + size]} for first in range(0, logs * size, size)]
+    assert copies_of(log_block, size, count, units) == size * (1 + sum(map(len, of_logs)))
+    expected = count * (1 - (1 - 1 / count) ** size)
+    assert math.isclose(sum(map(len, of_logs)) / logs, expected, rel_tol=0.02)
