@@ -3,6 +3,8 @@
 import doctest
 import importlib
 import inspect
+import itertools
+import json
 import os
 import pkgutil
 import re
@@ -150,9 +152,27 @@ def test_code_of_the_pages_runs(page, root, tmp_path, monkeypatch):
     assert Path("report.html").is_file() == any("report.html" in block for block in found)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
-def test_code_of_the_pages_has_types(page, root, tmp_path):
-    # Each page is one program, whose names are those of its earlier blocks.
-    program = tmp_path / "page.py"
-    program.write_text("\n".join(blocks((root / page).read_text())))
-    tool(root, "mypy", "--strict", "--config-file", os.devnull, str(program))
+#: Pages and notebooks whose code has types. The code of a page follows that of the pages that it refers to.
+TYPED = (
+    ["README.md"], ["docs/python.md"], ["docs/policies.md", "docs/live.md"], ["docs/own-scheme.md"], ["docs/traces.md"],
+    ["docs/fit.md"], ["docs/design-guide.md"], ["docs/gallery.md"], ["docs/tutorial.ipynb"],
+    ["docs/which-policy.ipynb"],
+)  # fmt: skip
+
+
+def code_of(path):
+    """Return the blocks of code of a page or a notebook."""
+    if path.suffix != ".ipynb":
+        return blocks(path.read_text())
+    return ["".join(cell["source"]) for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+
+
+def test_code_of_the_pages_has_types(root, tmp_path):
+    programs = []
+    for number, pages in enumerate(TYPED):
+        # Each is one program, whose names are those of its earlier blocks.
+        code = [code_of(root / page) for page in pages]
+        assert all(code)
+        programs.append(tmp_path / f"program_{number}_{Path(pages[-1]).stem.replace('-', '_')}.py")
+        programs[-1].write_text("\n".join(itertools.chain(*code)) + "\n")
+    tool(root, "mypy", "--strict", "--config-file", os.devnull, *map(str, programs))
