@@ -4,7 +4,7 @@
 //! (`biosnoop.py`, `biosnoop.c`). `TIME` is the time at which the request completed, and `LAT` counts from the time at
 //! which it was issued, so that the request is issued at `TIME - LAT`, and lines are not in this order. `T` contains
 //! the letters of blkparse in libbpf-tools, and `R` or `W` in BCC. The version of bpftrace prints neither addresses nor
-//! sizes, and cannot be read.
+//! sizes, and is refused.
 
 use super::events::Requested;
 use super::fields::{Decimal, Expected, Fields, number};
@@ -49,6 +49,13 @@ pub(super) fn decimal(field: &[u8], what: &'static str) -> Result<Decimal, Expec
     let mut fields = Fields(field);
     let value = fields.decimal(what)?;
     if fields.0.is_empty() { Ok(value) } else { Err(Expected(what)) }
+}
+
+/// Returns `true` if a line is the header of the biosnoop of bpftrace (`biosnoop.bt`). Later versions have one or two
+/// more columns, for the disk.
+pub(super) fn is_header_of_bpftrace(line: &[u8]) -> bool {
+    let words = words(line);
+    words.first() == Some(&&b"TIME(ms)"[..]) && words.ends_with(&[b"COMM", b"PID", b"LAT(ms)"])
 }
 
 /// Returns the operation of a request with the letters of blkparse.

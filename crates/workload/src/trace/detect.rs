@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use super::FORMATS;
+use super::biosnoop;
 use super::blank::holds_nothing;
 use super::format::{Format, Framing};
 use super::frames::{Frames, shown, shown_bytes};
@@ -89,6 +90,10 @@ pub(super) fn detect(frames: &Frames, options: &TraceOptions) -> Result<Detected
     let name = frames.input().name();
     let requested = options.format.or_else(|| options.columns.as_ref().map(|_| &super::delimited::FORMAT));
     let is_binary = requested.is_some_and(|format| format.framing == Framing::Records);
+    let may_be_biosnoop = requested.is_none_or(|format| format.name == biosnoop::FORMAT.name);
+    if may_be_biosnoop && frames.sample_lines(usize::MAX).into_iter().any(biosnoop::is_header_of_bpftrace) {
+        return Err(of_bpftrace(name));
+    }
     let lines = content(frames);
     let is_named_and_long = requested.is_some() && !frames.has_ended();
     if frames.head().is_empty() || (lines.is_empty() && !is_binary && !is_named_and_long) {
@@ -189,6 +194,15 @@ fn nothing_in(frames: &Frames) -> SourceError {
             shown(line)
         ),
     })
+}
+
+/// Returns the error for the output of the biosnoop of bpftrace.
+#[cold]
+fn of_bpftrace(name: &str) -> SourceError {
+    SourceError(format!(
+        "{name}: the biosnoop of bpftrace prints neither addresses nor sizes, so its requests cannot be simulated; \
+         record them with blktrace, or with the biosnoop of BCC or libbpf-tools"
+    ))
 }
 
 /// Values of all kinds that a column may have.
@@ -313,6 +327,24 @@ mod tests {
         }
         let error = detected("\ngarbage\n").unwrap_err();
         assert!(error.contains("holds no request: `garbage` is all there is"), "{error}");
+    }
+
+    #[test]
+    fn the_biosnoop_of_bpftrace_is_refused() {
+        let outputs = [
+            "Attaching 3 probes...\nTIME(ms)     COMM             PID    LAT(ms)\n\
+             611          bash             4179        10\n",
+            "TIME(ms)     DISK    COMM             PID    LAT(ms)\n\
+             2966         nvme0n1 jbd2/nvme0n1-8   615          0\n",
+            "Attached 4 probes\nTIME(ms)     DISK ID        COMM             PID    LAT(ms)\n             MAJOR MINOR\n\
+             611          259   0        my program       4179        10\n",
+        ];
+        for output in outputs {
+            let error = detected(output).unwrap_err();
+            assert!(error.contains("neither addresses nor sizes") && error.contains("blktrace"), "{error}");
+        }
+        // A line like its header is a header of other columns, too.
+        assert!(detected("TIME(ms) COMM PID LAT(ms) SECTOR\n0,1,512,R,1\n").unwrap().starts_with("spc"));
     }
 
     #[test]
