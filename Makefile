@@ -180,6 +180,7 @@ soak: columns test-cluster ## Test for hours: CASES cases, CUTS power cuts, OPER
 	python3 -B scripts/database_kills.py $(FLOATGATE) --rounds $(DATABASE_KILLS)
 	FLOATGATE=$(FLOATGATE) FLOATGATE_FLEET_MB=800 FLOATGATE_FITS=10 \
 		scripts/test_python.sh $(PYTHON) python/tests/test_fleet.py python/tests/test_fit.py
+	$(MAKE) journeys
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 	scripts/minimum_rust.sh
 

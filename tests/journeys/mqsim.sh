@@ -1,8 +1,4 @@
 # Someone comes from MQSim, with a device and a trace: how does Floatgate simulate them?
-if ! floatgate device import --help >/dev/null 2>&1; then
-    echo 'skipped: this program has no `floatgate device import`'
-    exit 0
-fi
 cat >ssdconfig.xml <<'XML'
 <?xml version="1.0" encoding="us-ascii"?>
 <Execution_Parameter_Set>

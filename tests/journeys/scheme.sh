@@ -1,4 +1,4 @@
-# A lecturer teaches mapping: the scheme of docs/own-scheme.md is copied from the page, tested and plotted.
+# A lecturer teaches mapping: the log blocks of docs/own-scheme.md are copied from the page, tested and plotted.
 python - "$PAGES/own-scheme.md" <<'PYTHON'
 import re
 import sys
