@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from floatgate import _floatgate
 from floatgate.exceptions import OptionError, OutputError
 
 if TYPE_CHECKING:
@@ -70,7 +71,10 @@ _TYPES = {str: "a text", int: "a whole number", float: "a number", bool: "true o
 
 
 def near(name: str, names: Iterable[str]) -> str:
-    """Return a hint with the names nearest to an unknown name."""
+    """Return a hint with the names nearest to an unknown name, or with its new name."""
+    new = _floatgate.new_name(name)
+    if new is not None:
+        return f", which is now {new}"
     found = difflib.get_close_matches(name, list(names), n=3)
     return f" (nearest: {', '.join(found)})" if found else ""
 

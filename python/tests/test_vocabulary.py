@@ -3,6 +3,9 @@
 import json
 import math
 import pickle
+import re
+import subprocess
+import sys
 
 import pyarrow as pa
 import pytest
@@ -57,6 +60,39 @@ def test_every_metric_has_a_title_in_words():
     assert _metrics.title("gc.victim") == "gc.victim"  # a parameter of the device
 
 
+def renamed(root):
+    """Yield the rows of the table of renamed names: where, old and new."""
+    section = (root / "CHANGELOG.md").read_text().split("### Renamed\n")[1].split("\n### ")[0]
+    for row in re.findall(r"^\| (?!where|-)(.*) \|$", section, re.MULTILINE):
+        where, old, new = row.split(" | ")
+        yield where.strip("`"), re.match("`(.*?)`", old)[1], new.strip("`")
+
+
+def said_about(where, old, result):
+    """Return the error about an old name."""
+    command, *option = where.split()
+    if command in ("run", "vm"):
+        arguments = [command, "tiny", *(["rw=read"] if command == "run" else []), *option, old]
+        called = [sys.executable, "-m", "floatgate", *arguments]
+        return subprocess.run(called, capture_output=True, text=True, check=False).stderr
+    use = {
+        "device file": lambda: fg.Device("tiny", {old: 1}),
+        "metric": lambda: fg.compare({"a": result, "b": result}).plot.metric(old),
+    }[where]
+    with pytest.raises(fg.FloatgateError) as caught:
+        use()
+    return str(caught.value)
+
+
+def test_old_names_are_errors_with_the_new_ones(root):
+    result = fg.run(fg.Device("tiny", {"buffer.capacity": "1MiB"}), JOB, precondition="steady")
+    rows = list(renamed(root))
+    assert {where.split()[0] for where, *_ in rows} == {"device", "run", "vm", "metric"}
+    for where, old, new in rows:
+        said = said_about(where, old, result)
+        assert re.search(rf"(now `?|exists: '){re.escape(new.split('=')[0])}", said), said
+
+
 def test_seeds_are_written_in_the_same_ways_everywhere(tmp_path):
     assert seeds_of(3) == seeds_of("3") == seeds_of("1..3") == seeds_of([1, 2, 3]) == seeds_of(range(1, 4)) == [1, 2, 3]
     assert seeds_of("5..6,9") == [5, 6, 9]
@@ -94,15 +130,27 @@ def test_runs_with_several_seeds_are_those_of_each_seed(tmp_path):
         fg.load(tmp_path / "3")
 
 
-@pytest.mark.parametrize(("victim", "count"), [("greedy", 1), ("random", 4)])
-def test_seeds_prepare_a_state_once_if_it_does_not_depend_on_them(victim, count):
-    device, job, parts = fg.Device("tiny", {"gc.victim": victim}), "rw=randwrite bs=4k iodepth=8 number_ios=6k", []
+@pytest.mark.parametrize(
+    ("key", "value", "count"),
+    [
+        ("gc.victim", "greedy", 1),
+        ("gc.victim", "random", 4),
+        ("mapping.scheme", "dftl", 1),
+        ("mapping.scheme", "fast", 1),
+    ],
+)
+def test_seeds_prepare_a_state_once_if_it_does_not_depend_on_them(key, value, count):
+    device, job, parts = (
+        fg.Device("tiny", {key: value, "capacity.spare": 0.3}),
+        "rw=randwrite bs=4k iodepth=8 number_ios=6k",
+        [],
+    )
     alone = [fg.run(device, job, seed=seed) for seed in (1, 2, 3, 4)]
     for n_jobs in (2, 1):
         parts.clear()
         runs = fg.run(device, job, seeds=4, n_jobs=n_jobs, progress=lambda part, _: parts.append(part))
         for run, other in zip(runs, alone, strict=True):
-            assert run.summary.gc.victims > 0
+            assert run.summary.write_amplification > 1
             assert json.loads(run.summary.to_json()) | {"run": 0} == json.loads(other.summary.to_json()) | {"run": 0}
             assert run.series().equals(other.series())
     changes = [part for part, before in zip(parts, [None, *parts], strict=False) if part != before]

@@ -43,6 +43,7 @@ pub fn fill(module: &Bound<'_, PyModule>, makers: Externals) -> PyResult<()> {
         wrap_pyfunction!(result::check_table, module)?,
         wrap_pyfunction!(result::compare, module)?,
         wrap_pyfunction!(result::grouped_files, module)?,
+        wrap_pyfunction!(result::new_name, module)?,
         wrap_pyfunction!(result::described, module)?,
         wrap_pyfunction!(result::report, module)?,
         wrap_pyfunction!(result::seal, module)?,

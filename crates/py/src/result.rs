@@ -100,6 +100,12 @@ pub fn grouped_files(py: Python<'_>, arguments: Vec<String>) -> PyResult<Vec<(St
     Ok(groups.into_iter().map(files).collect())
 }
 
+/// Returns the new name of a metric that was renamed before the first release.
+#[pyfunction]
+pub fn new_name(old: &str) -> Option<String> {
+    metric::new_name(old)
+}
+
 /// Returns the full name, the label and the unit of a metric.
 #[pyfunction]
 #[pyo3(name = "metric")]

@@ -51,6 +51,23 @@ const SHARES: [&str; 6] = ["share", "hit_ratio", "utilization", "efficiency", "l
 /// Starts of the paths of requests by operation.
 const REQUESTS: &str = "requests.";
 
+/// Metrics that were renamed before the first release: old and new.
+const RENAMED: [(&str, &str); 5] = [
+    ("gc.stock_blocks", "gc.free_blocks"),
+    ("gc.copies_in_vain", "gc.wasted_copies"),
+    ("buffer.written_out", "buffer.written_back"),
+    ("buffer.reads.partly", "buffer.reads.partial"),
+    ("buffer.reads.missed", "buffer.reads.miss"),
+];
+
+/// Returns the new name of a metric that was renamed before the first release.
+pub fn new_name(old: &str) -> Option<String> {
+    let moved = old.strip_prefix("cleaning.").map(|rest| format!("gc.{rest}"));
+    let path = moved.as_deref().unwrap_or(old);
+    let renamed = RENAMED.iter().find(|(known, _)| *known == path).map(|(_, new)| (*new).to_owned());
+    renamed.or(moved)
+}
+
 /// Returns the full name of a metric. `read.latency_us.p99` is short for `requests.read.latency_us.p99`.
 pub fn full_name(name: &str) -> String {
     let operation = name.split_once('.').map(|(operation, _)| operation);
@@ -135,6 +152,14 @@ fn word(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn renamed_metrics_have_a_new_name() {
+        let new = |old| new_name(old).unwrap_or_default();
+        assert_eq!(new("cleaning.efficiency"), "gc.efficiency");
+        assert_eq!([new("cleaning.stock_blocks"), new("gc.stock_blocks")], ["gc.free_blocks"; 2]);
+        assert_eq!(new_name("gc.efficiency"), None);
+    }
 
     #[test]
     fn labels_are_words_without_units() {

@@ -135,8 +135,9 @@ impl<'a> Structure<'a> {
                 self.problem(path, &format!("`{path}`: {given}: name exactly one of {one_of}"), Some(span));
             }
             _ if variants.iter().any(|variant| variant.bare) => {
-                let message = format!("`{path}`: one of {one_of}, or a table of one of them with its options");
-                self.problem(path, &message, Some(span));
+                let has_options = variants.iter().any(|variant| variant.options.is_some());
+                let table = if has_options { ", or a table of one of them with its options" } else { "" };
+                self.problem(path, &format!("`{path}`: one of {one_of}{table}"), Some(span));
             }
             _ => {
                 let ways: Vec<String> = names.iter().map(|name| format!("{path}.{name} = ...")).collect();

@@ -68,6 +68,12 @@ fn name_the_new_key_of_a_renamed_one() {
 }
 
 #[test]
+fn mention_a_table_only_if_a_choice_has_options() {
+    let error = error(tiny(&["nand.advanced.multi_plane_erase=true"]));
+    assert!(error.contains("`nand.advanced.multi_plane_erase`: one of off, wise\n"), "{error}");
+}
+
+#[test]
 fn say_what_is_allowed_at_a_path() {
     for (over, expected) in [
         (

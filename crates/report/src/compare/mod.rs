@@ -19,7 +19,7 @@ use std::path::Path;
 
 use floatgate_core::summary::Summary;
 
-use crate::metric::{full_name, short_name};
+use crate::metric::{full_name, new_name, short_name};
 
 /// Number of metrics in the table of a comparison, unless others are requested.
 pub const MOST_DIFFERENT: usize = 10;
@@ -76,7 +76,8 @@ impl Comparison {
         let row = self.metrics.iter().find(|row| row.metric == path);
         row.ok_or_else(|| {
             let names: Vec<&str> = self.metrics.iter().map(|row| short_name(&row.metric)).collect();
-            format!("unknown metric `{name}`: expected one of {}", names.join(", "))
+            let hint = new_name(&path).map(|new| format!(", which is now `{new}`")).unwrap_or_default();
+            format!("unknown metric `{name}`{hint}: expected one of {}", names.join(", "))
         })
     }
 
