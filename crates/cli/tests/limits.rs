@@ -169,10 +169,12 @@ fn a_device_that_needs_too_much_memory_is_refused() {
     ] {
         let (status, said) = limited(&[arguments, &large].concat());
         assert_eq!(status, Some(1), "{arguments:?}: {said}");
-        let words = ["simulating this device takes ", " GiB of memory, and 1.", "ulimit -v", "geometry.blocks"];
+        let words = ["simulating this device takes ", " GiB of memory, and 1.", "ulimit -v", "(--scale 1/"];
         assert!(words.iter().all(|word| said.contains(word)), "{arguments:?}: {said}");
     }
     assert_eq!(limited(&["run", "tiny", job]).0, Some(0));
+    let scaled = ["run", "tiny", job, "--precondition", "none", "--scale", "1/16"];
+    assert_eq!(limited(&[&scaled[..], &large].concat()).0, Some(0));
     let checked = bench.good(&["device", "check", "tiny", large[0], large[1]]);
     assert!(checked.contains("simulating it takes ") && checked.contains(" GiB of memory"), "{checked}");
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::device_file::{DeviceConfig, Scale};
 use floatgate_core::sim::text::read_text;
 use floatgate_core::simulation::Options;
 use floatgate_workload::quantity::readable;
@@ -20,15 +20,21 @@ pub enum Use {
 
 /// Fails if a device needs more memory than is available. Limits that the system does not report are not checked.
 pub fn check(config: &DeviceConfig, options: &Options, usage: Use) -> Result<(), Failure> {
-    let needed = options.memory(config);
-    let touched = if usage == Use::Filled { needed.total() } else { needed.tables };
     let limits = Limits::of_system();
-    let lacks = [(touched, limits.memory), (needed.total(), limits.addresses)];
-    let lacks = lacks.into_iter().find_map(|(bytes, limit)| limit.filter(|limit| bytes > limit.bytes).zip(Some(bytes)));
-    let Some((limit, bytes)) = lacks else { return Ok(()) };
+    let lacking = |config: &DeviceConfig| {
+        let needed = options.memory(config);
+        let touched = if usage == Use::Filled { needed.total() } else { needed.tables };
+        limits.lacking(touched, needed.total())
+    };
+    let Some((limit, bytes)) = lacking(config) else { return Ok(()) };
     let [bytes, there] = [bytes, limit.bytes].map(|bytes| readable(u128::from(bytes)));
+    let fits = |scale: &Scale| config.scaled(*scale).is_ok_and(|scaled| lacking(&scaled.device).is_none());
+    let scale = (1..16).map(|power| Scale::one_of(1 << power)).find(fits);
+    let scale = scale.map_or_else(String::new, |scale| {
+        format!("simulate a share of its blocks (--scale {scale}, or `floatgate device scale`), or ")
+    });
     Err(Failure::fault(format!(
-        "{}: simulating this device takes {bytes} of memory, and {there} is available ({}); use fewer or larger \
+        "{}: simulating this device takes {bytes} of memory, and {there} is available ({}); {scale}use fewer or larger \
          mapping units (geometry.blocks, geometry.pages, geometry.mapping_unit)",
         config.name, limit.what
     )))
@@ -52,6 +58,12 @@ impl Limits {
     fn of_system() -> Limits {
         let memory = [of_machine(), of_group()].into_iter().flatten().min_by_key(|limit| limit.bytes);
         Limits { memory, addresses: of_process() }
+    }
+
+    /// Returns the limit that a device exceeds with these bytes of memory or of address space, and the bytes.
+    fn lacking(self, memory: u64, addresses: u64) -> Option<(Limit, u64)> {
+        let lacks = [(memory, self.memory), (addresses, self.addresses)];
+        lacks.into_iter().find_map(|(bytes, limit)| limit.filter(|limit| bytes > limit.bytes).zip(Some(bytes)))
     }
 }
 
