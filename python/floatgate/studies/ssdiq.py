@@ -160,3 +160,6 @@ FITTED_FOOTPRINTS = (745,)
 #: Share of the programs of that drive for parity and metadata, which its counters include: the amplification of a
 #: sequential fill of all addresses.
 PARITY = 1.018
+
+#: Bytes that drives with the flash of the 7450 MAX show to the host: the sizes that IDEMA LBA1-03 gives them.
+CAPACITIES = {"7450 MAX 800 GB": 800_166_076_416, "7450 PRO 960 GB": 960_197_124_096}

@@ -12,7 +12,17 @@ from floatgate.simulator import Simulator
 from floatgate.store import Store
 from floatgate.studies import drawing, fidelity
 from floatgate.studies.markdown import text_of
-from floatgate.studies.ssdiq import DRIVES, FITTED_FOOTPRINTS, FOOTPRINTS, PARITY, STATISTICS, VISIBLE, Drive, Load
+from floatgate.studies.ssdiq import (
+    CAPACITIES,
+    DRIVES,
+    FITTED_FOOTPRINTS,
+    FOOTPRINTS,
+    PARITY,
+    STATISTICS,
+    VISIBLE,
+    Drive,
+    Load,
+)
 from floatgate.studies.study import Exhibit, Study
 from floatgate.sweeping import build
 
@@ -164,28 +174,33 @@ for _drive in DRIVES:
     _show(_drive)
 
 
-@STUDY.exhibit("footprint", "Micron 7450 MAX: amplification by the addresses in use")
-def footprint(setting: Setting) -> Exhibit:
-    """Write at random to a part of the addresses, after a sequential fill of that part."""
-    import pyarrow as pa  # noqa: PLC0415
+def _write_at_random(setting: Setting, device: Device, share: float) -> dict[str, Any]:
+    """Return the amplification and the MiB/s of random writes to a share of the addresses, after a sequential fill."""
+    part = f"size={100 * share:.1f}%"
+    state = f"rw=write bs=512k {part} ; stonewall rw=randwrite norandommap=1 bs=4k {part} io_size=400%"
+    count = 200_000 if setting.quick else 2_000_000
+    job = f"rw=randwrite norandommap=1 bs=4k {part} io_size=100t iodepth=512 number_ios={count}"
 
-    device = _device(setting, DRIVES[0].device)
-
-    def simulate(state: str, job: str) -> dict[str, Any]:
+    def simulate() -> dict[str, Any]:
         summary = run(device, job, precondition=state, series=False, attribution=False, warn=False).summary
         return {
             "write_amplification": summary["write_amplification"],
             "mib": summary["requests"]["write"]["iops"] / 256,
         }
 
-    count = 200_000 if setting.quick else 2_000_000
+    return _stored(setting, device, f"{state} {job}", simulate)
+
+
+@STUDY.exhibit("footprint", "Micron 7450 MAX: amplification by the addresses in use")
+def footprint(setting: Setting) -> Exhibit:
+    """Write at random to a part of the addresses, after a sequential fill of that part."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    device = _device(setting, DRIVES[0].device)
     rows = []
     used = list(FOOTPRINTS)[:: 5 if setting.quick else 1]
     for gib in used:
-        part = f"size={100 * min(1.0, gib / VISIBLE):.1f}%"
-        state = f"rw=write bs=512k {part} ; stonewall rw=randwrite norandommap=1 bs=4k {part} io_size=400%"
-        job = f"rw=randwrite norandommap=1 bs=4k {part} io_size=100t iodepth=512 number_ios={count}"
-        ours = _stored(setting, device, f"{state} {job}", partial(simulate, state, job))
+        ours = _write_at_random(setting, device, min(1.0, gib / VISIBLE))
         amplification, rate = FOOTPRINTS[gib]
         rows.append({
             "GiB in use": f"{gib}{'*' if gib in FITTED_FOOTPRINTS else ''}",
@@ -206,6 +221,35 @@ def footprint(setting: Setting) -> Exhibit:
     caption = (
         f"The drive's counters include parity and metadata, {PARITY - 1:.1%} of a sequential fill, which the simulated "
         "drive does not write. The column *with parity* adds them."
+    )
+    return Exhibit(pa.Table.from_pylist(rows), draw, [], caption)
+
+
+@STUDY.exhibit("capacity", "Micron 7450 with other visible capacities: predictions")
+def capacity(setting: Setting) -> Exhibit:
+    """Write at random to all addresses of drives with the same flash that show more or less of it to the host."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    rows = []
+    for title, visible in CAPACITIES.items():
+        whole = setting.changed(DRIVES[0].device, {"capacity.logical": f"{visible}B"})
+        ours = _write_at_random(setting, whole.scaled(QUICK_SCALE if setting.quick else SCALE), 1.0)
+        rows.append({
+            "drive": title,
+            "visible, GB": visible / 1e9,
+            "amplification": ours["write_amplification"],
+            "with parity": ours["write_amplification"] * PARITY,
+            "host MiB/s": ours["mib"],
+            "writes/s": ours["mib"] * 256,
+        })  # fmt: skip
+
+    def draw() -> Figure:
+        series = {"simulated, with parity": [float(row["with parity"]) for row in rows]}
+        return drawing.bars(drawing.Bars("write amplification", list(CAPACITIES), series, reference=1.0))
+
+    caption = (
+        "Only `capacity.logical` differs. No other value of the device file depends on the capacity, so the file "
+        "predicts these drives. Their measurements are not in the logs. The rates are those without reads."
     )
     return Exhibit(pa.Table.from_pylist(rows), draw, [], caption)
 
