@@ -88,7 +88,9 @@ fn gangs_pools_and_surviving_maps_lose_nothing() {
 #[test]
 fn a_server_that_was_paused_continues() {
     let folder = tempfile::tempdir().unwrap();
-    let arguments = ["--image", "ssd.img", "--json", "--set", "buffer.capacity=128KiB"];
+    // Requests are in flight nearly all the time, also if the client has to wait for a processor.
+    let slow = "host.link_latency=2ms";
+    let arguments = ["--image", "ssd.img", "--json", "--set", "buffer.capacity=128KiB", "--set", slow];
     let mut live = Live::new(folder.path(), &arguments);
     let mut truth = Truth::new(BYTES, 4096, 80);
     let mut one = client(&folder);

@@ -110,6 +110,7 @@ const CORE: Layers = &[
     ("dispatch", "nand", "which execution units are idle, and what they work on"),
     ("dispatch", "ftl", "where operations would go, and the order of planes"),
     ("dispatch", "host", "a scheduler sees the requests of operations"),
+    ("dispatch", "cache", "reads suspend nothing while writes wait for room"),
     ("dispatch", "metrics::counters", "skipped pages have causes"),
     ("dispatch", "state", "the turns of planes are saved"),
     ("host", "policy policy_family", "arbitration is a policy"),

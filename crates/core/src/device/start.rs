@@ -23,6 +23,7 @@ impl Binder for Device {
             ftl: &self.ftl,
             jobs: &self.jobs,
             interface: &self.interface,
+            buffer: self.buffer.as_deref(),
             now: self.now,
         }
     }
@@ -38,10 +39,6 @@ impl Binder for Device {
             interface: &self.interface,
             now: self.now,
         }
-    }
-
-    fn has_waiting_writes(&self) -> bool {
-        self.buffer.as_deref().is_some_and(|buffer| buffer.waiting() > 0)
     }
 
     #[inline(always)]

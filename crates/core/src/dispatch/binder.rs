@@ -1,6 +1,7 @@
 //! The interface between dispatch and the rest of the device.
 
 use super::Dispatch;
+use crate::cache::Buffer;
 use crate::ftl::Ftl;
 use crate::ftl::gc::collector::Collector;
 use crate::host::interface::HostInterface;
@@ -29,6 +30,7 @@ pub(crate) struct View<'a> {
     pub(crate) ftl: &'a Ftl,
     pub(crate) jobs: &'a Collector,
     pub(crate) interface: &'a HostInterface,
+    pub(crate) buffer: Option<&'a Buffer>,
     pub(crate) now: Time,
 }
 
@@ -47,9 +49,6 @@ pub(crate) trait Binder {
     /// Binds a transaction that was removed from its queue, and drafts its operation `at` a spot of the array. Returns
     /// `false` if it cannot start or needs no operation.
     fn bind(&mut self, id: TransactionId, rank: u8, at: Spot) -> bool;
-
-    /// Returns `true` if host writes wait for room in the buffer.
-    fn has_waiting_writes(&self) -> bool;
 
     /// Reports to observers that a transaction has been queued for a LUN.
     fn show_queued(&mut self, id: TransactionId, lun: LunId);

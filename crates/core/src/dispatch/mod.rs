@@ -413,16 +413,12 @@ mod tests {
     impl Binder for Bench {
         fn view(&self) -> View<'_> {
             let Bench { dispatch, transactions, array, ftl, jobs, interface, now, .. } = self;
-            View { dispatch, transactions, array, ftl, jobs, interface, now: *now }
+            View { dispatch, transactions, array, ftl, jobs, interface, buffer: None, now: *now }
         }
 
         fn parts(&mut self) -> Parts<'_> {
             let Bench { dispatch, transactions, array, tasks, ftl, interface, now, .. } = self;
             Parts { dispatch, transactions, array, tasks, ftl, interface, now: *now }
-        }
-
-        fn has_waiting_writes(&self) -> bool {
-            false
         }
 
         fn bind(&mut self, id: TransactionId, _: u8, at: Spot) -> bool {

@@ -64,10 +64,11 @@ fn writes_may_follow(View { dispatch, array, .. }: View, unit: ExecUnitId) -> bo
     overlapping.program && (overlapping.shared || !array.operation(unit).class.is_collecting())
 }
 
-/// Returns `true` if reads may delay other operations now: not if host writes wait and go first.
+/// Returns `true` if reads may suspend other operations now: not if host writes wait for room and go first.
 #[inline]
-pub(super) fn reads_may_delay(b: &impl Binder) -> bool {
-    !b.view().dispatch.overlapping.suspend.writes_first || !b.has_waiting_writes()
+pub(super) fn reads_may_suspend(View { dispatch, buffer, .. }: View) -> bool {
+    let writes_wait = || buffer.is_some_and(|buffer| buffer.waiting() > 0);
+    !(dispatch.overlapping.suspend.writes_first && writes_wait())
 }
 
 /// Overlaps `id`, the next transaction of a busy LUN, with the current operation, if possible.
@@ -75,7 +76,8 @@ fn overlap_with(b: &mut impl Binder, unit: ExecUnitId, rank: u8, id: Transaction
     let view = b.view();
     match view.transactions[id].kind {
         Kind::HostRead | Kind::ReadAhead
-            if reads_may_delay(b) && view.array.may_suspend(unit, &view.dispatch.overlapping.suspend, view.now) =>
+            if reads_may_suspend(view)
+                && view.array.may_suspend(unit, &view.dispatch.overlapping.suspend, view.now) =>
         {
             suspend(b, unit);
         }

@@ -5,7 +5,7 @@
 
 use super::join::{begin, level, start_merged};
 use super::next::{choose_own, next_for, next_of, picks_at_work, take_next};
-use super::overlap::{ahead_granted, holder_of, overlap_next, read_ahead, reads_may_delay, resume_suspended};
+use super::overlap::{ahead_granted, holder_of, overlap_next, read_ahead, reads_may_suspend, resume_suspended};
 use super::{Binder, Dispatch, Parts, View};
 use crate::nand::array::{self, Array, Cycles, LunState, Spot};
 use crate::sim::id::{ChannelId, ExecUnitId, LunId, TransactionId};
@@ -403,7 +403,7 @@ pub(crate) fn continue_overlapping(b: &mut impl Binder, unit: ExecUnitId, lun: L
 
 /// Starts the next host read of a unit with a suspended operation, or resumes that operation.
 pub(crate) fn serve_suspended(b: &mut impl Binder, unit: ExecUnitId, lun: LunId) {
-    let first = next_for(b, lun).filter(|_| reads_may_delay(b));
+    let first = next_for(b, lun).filter(|_| reads_may_suspend(b.view()));
     let Parts { dispatch, transactions, array, .. } = b.parts();
     let limit = dispatch.overlapping.suspend.limit;
     match first.filter(|&(_, id)| is_for_host(&transactions[id])) {
@@ -418,10 +418,10 @@ fn read_beside(b: &mut impl Binder, lun: LunId) {
     if !may_start(b, lun, id) {
         return;
     }
-    let reads_may_delay = reads_may_delay(b);
+    let reads_may_suspend = reads_may_suspend(b.view());
     let Parts { dispatch, array, .. } = b.parts();
     let (unit, limit) = (ExecUnitId(lun.0), dispatch.overlapping.suspend.limit);
-    if !array.is_suspended(unit) || reads_may_delay && array.hold_back(unit, limit) {
+    if !array.is_suspended(unit) || reads_may_suspend && array.hold_back(unit, limit) {
         start_or_request(b, lun, rank, id);
     }
 }
