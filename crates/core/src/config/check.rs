@@ -151,7 +151,8 @@ impl Check<'_> {
             let what = format!("requires 2 to {MAX_MERGED} dies in a chip (geometry.dies)");
             self.refuse("nand.advanced.interleave", true, &what);
         }
-        if nand.advanced.suspend.writes_first && !self.device.writes_back() {
+        let has_write_back = self.device.buffer.as_ref().is_some_and(|buffer| buffer.write == WritePolicy::WriteBack);
+        if nand.advanced.suspend.writes_first && !has_write_back {
             let what = "needs a buffer in which writes wait: set buffer.capacity and buffer.write = \"write-back\", or \
                         leave it out";
             self.refuse("nand.advanced.suspend.writes_first", true, what);
