@@ -108,3 +108,18 @@ fn a_wide_gap_between_the_thresholds_is_reported() {
     assert!(between < soft && between > hard, "{soft} to {hard}: {between}");
     assert_eq!(gap(3).1.write_amplification_at_hard, None);
 }
+
+/// The value at the hard threshold is that of one plane of the FTL, which may consist of several planes of a die.
+#[test]
+fn a_wide_gap_is_reported_for_planes_that_are_programmed_together() {
+    let reached = |die: &[&str]| {
+        let sets = ["geometry.channels=1", "geometry.blocks=512", "capacity.spare=0.1", "gc.soft_threshold=30"];
+        let mut device = build(device_config(&[&sets, die].concat()), Options::default());
+        precondition(&mut device, Precondition::Steady, 3, &mut |_| true).expect("the state exists")
+    };
+    let together = reached(&["geometry.planes=2", "geometry.pages=16", "nand.concurrency=plane-reads"]);
+    let one = reached(&["geometry.planes=1", "geometry.pages=32", "geometry.pages_per_program=2"]);
+    assert!(one.write_amplification_at_hard.is_some());
+    assert_eq!(together.write_amplification_at_hard, one.write_amplification_at_hard);
+    assert_eq!(together.write_amplification, one.write_amplification);
+}

@@ -99,7 +99,7 @@ pub(super) fn at_hard_threshold(
     // A plane of a synchronous gang has the pages of all its packages.
     (geometry.page_size, geometry.mapping_unit) = (Bytes(config.page_bytes()), Some(Bytes(config.unit_bytes())));
     plane.gang = None;
-    (geometry.channels, geometry.chips, geometry.dies, geometry.planes) = (1, 1, 1, 1);
+    (geometry.channels, geometry.chips, geometry.dies, geometry.planes) = (1, 1, 1, config.planes_together());
     plane.capacity = Capacity::Logical(Bytes(config.units_to_hold() * config.unit_bytes()));
     plane.gc.soft_threshold = BlockCount::Blocks(hard);
     plane.gc.hard_threshold = BlockCount::Blocks(hard);
