@@ -151,8 +151,7 @@ impl Check<'_> {
             let what = format!("requires 2 to {MAX_MERGED} dies in a chip (geometry.dies)");
             self.refuse("nand.advanced.interleave", true, &what);
         }
-        let has_write_back = self.device.buffer.as_ref().is_some_and(|buffer| buffer.write == WritePolicy::WriteBack);
-        if nand.advanced.suspend.writes_first && !has_write_back {
+        if nand.advanced.suspend.writes_first && !has_write_back(self.device) {
             let what = "needs a buffer in which writes wait: set buffer.capacity and buffer.write = \"write-back\", or \
                         leave it out";
             self.refuse("nand.advanced.suspend.writes_first", true, what);
@@ -664,10 +663,8 @@ impl Check<'_> {
     fn burst(&mut self, burst: Burst) {
         let device = self.device;
         let mut refuse = |what: &str| self.refuse("gc.pace", "{ burst = .. }", what);
-        // A buffer of 0 bytes is one that is switched off for a run.
-        let has_write_back = device.buffer.as_ref().is_some_and(|buffer| buffer.write == WritePolicy::WriteBack);
         let units = burst.room.map(|room| room.0 / device.unit_bytes());
-        if units == Some(0) || (units.is_some() && !has_write_back) {
+        if units == Some(0) || (units.is_some() && !has_write_back(device)) {
             refuse(
                 "room is a part of a buffer with write-back, of one mapping unit or more: set buffer, or leave room out",
             );
@@ -787,4 +784,9 @@ fn shown(times: &OneOrMany<Duration>) -> String {
         OneOrMany::One(time) => time.to_string(),
         OneOrMany::Many(times) => format!("[{}]", times.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
     }
+}
+
+/// Returns `true` if a device file has a buffer with write-back. One of 0 bytes is switched off for a run.
+fn has_write_back(device: &DeviceConfig) -> bool {
+    device.buffer.as_ref().is_some_and(|buffer| buffer.write == WritePolicy::WriteBack)
 }

@@ -49,6 +49,8 @@ impl Check<'_> {
             ("multi_plane_program", advanced.multi_plane_program != Waste::Off, "the planes are programmed together"),
             ("multi_plane_erase", advanced.multi_plane_erase != Wise::Off, "the planes are erased together"),
             ("multi_plane_read", advanced.multi_plane_read != Wise::Off, "the planes are read independently"),
+            ("plane_pairs", advanced.plane_pairs, "the planes are programmed together"),
+            ("strict", advanced.strict, "there are no multi-plane commands"),
             ("cache_read", advanced.cache_read, "each plane reads one page at a time"),
         ];
         for (name, _, why) in refused.into_iter().filter(|(_, is_set, _)| *is_set) {

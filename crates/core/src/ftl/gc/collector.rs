@@ -512,7 +512,7 @@ impl Collector {
         if has_rows { self.read_row(ftl, to, read) } else { None }
     }
 
-    #[cold]
+    #[inline(never)]
     fn read_row(&mut self, ftl: &mut Ftl, to: &mut Transactions, read: TransactionId) -> Option<TransactionId> {
         let mut beside = to[read];
         if beside.kind != Kind::GcRead {
