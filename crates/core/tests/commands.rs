@@ -419,7 +419,8 @@ fn suspended_cells_repeat_work_and_are_suspended_only_so_often() {
 
 #[test]
 fn nothing_is_suspended_while_writes_wait_for_room() {
-    let ends = |second: Request, writes_first: &str| {
+    let started = US + DATA + 50 * US;
+    let ends = |second: Request, later: &[(u64, Request)], writes_first: &str| {
         let suspend = format!(
             "nand.advanced.suspend={{ program = true, latency = \"5us\", resume = \"3us\", limit = 2{writes_first} }}"
         );
@@ -427,19 +428,26 @@ fn nothing_is_suspended_while_writes_wait_for_room() {
         let mut device = chip(1, &["geometry.planes=1", "scheduler=read-first", "buffer.capacity=4KiB", &suspend]);
         fill(&mut device, 8);
         let (first, read) = (write(&device, 5, 1), read(&device, 0, 1));
-        play(&mut device, &[(0, first), (US, second), (US + DATA + 50 * US, read)])
+        play(&mut device, &[&[(0, first), (US, second), (started, read)], later].concat())
     };
     let device = chip(1, &[]);
     let (waiting, flush) = (write(&device, 6, 1), Request { tag: 7, ..units(&device, Operation::Flush, 0, 0) });
     // The second write waits until the first one is in flash, from US on. Its read suspends this program, or waits.
     let (once, programmed) = (5 * US + READ + DATA, US + DATA + PROGRAM);
-    let suspended = [US + DATA + 50 * US + once, programmed + once + 3 * US];
-    assert_eq!(ends(waiting, ""), [(0, suspended[0]), (5, 0), (6, suspended[1])]);
-    assert_eq!(ends(waiting, ", writes_first = true"), [(0, programmed + READ + DATA), (5, 0), (6, programmed)]);
+    let suspended = [started + once, programmed + once + 3 * US];
+    assert_eq!(ends(waiting, &[], ""), [(0, suspended[0]), (5, 0), (6, suspended[1])]);
+    assert_eq!(ends(waiting, &[], ", writes_first = true"), [(0, programmed + READ + DATA), (5, 0), (6, programmed)]);
     // No write waits for room while a flush writes the unit back.
     for writes_first in ["", ", writes_first = true"] {
-        assert_eq!(ends(flush, writes_first), [(0, suspended[0]), (5, 0), (7, suspended[1])], "{writes_first}");
+        assert_eq!(ends(flush, &[], writes_first), [(0, suspended[0]), (5, 0), (7, suspended[1])], "{writes_first}");
     }
+    // A write waits from 10 us after the suspension on. Another read then waits for the program, which resumes first.
+    let later = [(started + 10 * US, waiting), (started + 11 * US, read(&device, 1, 1))];
+    let next = suspended[0] + READ + DATA;
+    let delayed = suspended[1] + READ + DATA;
+    assert_eq!(ends(flush, &later, ""), [(0, suspended[0]), (1, next), (5, 0), (6, delayed), (7, delayed)]);
+    let resumed = [(0, suspended[0]), (1, delayed), (5, 0), (6, suspended[1]), (7, suspended[1])];
+    assert_eq!(ends(flush, &later, ", writes_first = true"), resumed);
 }
 
 #[test]
