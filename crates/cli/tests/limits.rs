@@ -172,6 +172,12 @@ fn a_device_that_needs_too_much_memory_is_refused() {
         let words = ["simulating this device takes ", " GiB of memory, and 1.", "ulimit -v", "(--scale 1/"];
         assert!(words.iter().all(|word| said.contains(word)), "{arguments:?}: {said}");
     }
+    std::fs::write(bench.path("large.toml"), "base = \"tiny\"\n[geometry]\nblocks = 4000000\n").unwrap();
+    let array = "[array]\nlevel = 0\ndevice = \"large.toml\"\ncount = 2\nstripe = \"16KiB\"\n";
+    std::fs::write(bench.path("array.toml"), array).unwrap();
+    let (status, said) = limited(&["run", "array.toml", job]);
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("files of its members by 1/") && !said.contains("--scale"), "{said}");
     assert_eq!(limited(&["run", "tiny", job]).0, Some(0));
     let scaled = ["run", "tiny", job, "--precondition", "none", "--scale", "1/16"];
     assert_eq!(limited(&[&scaled[..], &large].concat()).0, Some(0));

@@ -7,6 +7,7 @@ use floatgate_core::sim::text::read_text;
 use floatgate_core::simulation::Options;
 use floatgate_workload::quantity::readable;
 
+use crate::device::LoadedDevice;
 use crate::failure::Failure;
 
 /// Part of the mapping tables that a run will access.
@@ -19,7 +20,8 @@ pub enum Use {
 }
 
 /// Fails if a device needs more memory than is available. Limits that the system does not report are not checked.
-pub fn check(config: &DeviceConfig, options: &Options, usage: Use) -> Result<(), Failure> {
+pub fn check(chosen: &LoadedDevice, options: &Options, usage: Use) -> Result<(), Failure> {
+    let config = &chosen.config;
     let limits = Limits::of_system();
     let lacking = |config: &DeviceConfig| {
         let needed = options.memory(config);
@@ -30,9 +32,13 @@ pub fn check(config: &DeviceConfig, options: &Options, usage: Use) -> Result<(),
     let [bytes, there] = [bytes, limit.bytes].map(|bytes| readable(u128::from(bytes)));
     let fits = |scale: &Scale| config.scaled(*scale).is_ok_and(|scaled| lacking(&scaled.device).is_none());
     let scale = (1..16).map(|power| Scale::one_of(1 << power)).find(fits);
-    let scale = scale.map_or_else(String::new, |scale| {
-        format!("simulate a share of its blocks (--scale {scale}, or `floatgate device scale`), or ")
-    });
+    let scale = match scale {
+        Some(scale) if chosen.array.is_none() => {
+            format!("simulate a share of its blocks (--scale {scale}, or `floatgate device scale`), or ")
+        }
+        Some(scale) => format!("scale the device files of its members by {scale} (`floatgate device scale`), or "),
+        None => String::new(),
+    };
     Err(Failure::fault(format!(
         "{}: simulating this device takes {bytes} of memory, and {there} is available ({}); {scale}use fewer or larger \
          mapping units (geometry.blocks, geometry.pages, geometry.mapping_unit)",

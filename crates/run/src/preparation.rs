@@ -39,7 +39,7 @@ pub fn new_device(chosen: &LoadedDevice, seed: u64, attribution: bool, requested
         _ => Use::Sparse,
     };
     let options = device_options(chosen, seed, attribution);
-    memory::check(&chosen.config, &options, usage).map_err(Subject::Device.stop())?;
+    memory::check(chosen, &options, usage).map_err(Subject::Device.stop())?;
     Device::new(chosen.config.clone(), options)
         .map_err(|error| Subject::Device.stopped(Failure::mistake(format!("{}: {error}", chosen.spec.called()))))
 }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use floatgate_array::AnySsd;
+use floatgate_core::device_file::Scale;
 use floatgate_core::preparation::Precondition as State;
 use floatgate_core::summary::Precondition;
 
@@ -44,7 +45,7 @@ impl SharedState {
         }
         let state = prepare(ssd)?;
         // Without enough memory for one more device, each run prepares its own.
-        if memory::check(&chosen.config, &options.of_member(spec.seed), Use::Filled).is_ok() {
+        if memory::check(chosen, &options.of_member(spec.seed), Use::Filled).is_ok() {
             *kept = Some(Arc::new((ssd.clone(), state.clone())));
         }
         Ok(state)
@@ -54,7 +55,8 @@ impl SharedState {
 /// Returns `true` if preconditioning does work, and leads to equal states with all seeds.
 ///
 /// Neither `fill`, `aged` nor `invalid` draws random numbers, but the device may. The state of a new device contains
-/// the random number streams of its policies and faults, so if it is equal for two seeds, the device draws none.
+/// the random number streams of its policies and faults, so if it is equal for two seeds, the device draws none. That
+/// does not depend on the number of blocks, so a device with few of them is asked.
 pub fn is_equal_for_all_seeds(chosen: &LoadedDevice, requested: &str) -> bool {
     let is_drawn = !matches!(requested.parse(), Ok(State::Fill | State::Aged(_) | State::Invalid(_)));
     let members = chosen.array.as_ref().map_or(std::slice::from_ref(&chosen.config), |array| &array.members);
@@ -67,6 +69,9 @@ pub fn is_equal_for_all_seeds(chosen: &LoadedDevice, requested: &str) -> bool {
 /// built or saved.
 fn is_equal_when_new(chosen: &LoadedDevice) -> Option<bool> {
     const SEEDS: [u64; 2] = [1, 2];
+    let few = (1..16).rev().find_map(|power| chosen.config.scaled(Scale::one_of(1 << power)).ok());
+    let few = few.filter(|_| chosen.array.is_none()).map(|few| LoadedDevice { config: few.device, ..chosen.clone() });
+    let chosen = few.as_ref().unwrap_or(chosen);
     let options = |seed| array_options(chosen, seed, false);
     let new = |seed| prepare_any(chosen, chosen.array.as_deref(), options(seed), "none", &Quiet).ok();
     let saved = |ssd: &AnySsd, state: &Precondition| {

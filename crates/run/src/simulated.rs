@@ -36,7 +36,7 @@ pub fn build_array(
     options: array::Options,
     usage: Use,
 ) -> Result<AnySsd, Stopped> {
-    memory::check(&chosen.config, &options.of_member(options.seed), usage).map_err(Subject::Device.stop())?;
+    memory::check(chosen, &options.of_member(options.seed), usage).map_err(Subject::Device.stop())?;
     let array = SsdArray::new(config.clone(), options)
         .map_err(|error| Subject::Device.stopped(Failure::mistake(format!("{}: {error}", chosen.spec.called()))))?;
     Ok(array.into())

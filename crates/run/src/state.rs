@@ -120,7 +120,7 @@ pub fn load(
     frontend: &dyn Frontend,
 ) -> Result<(AnySsd, Precondition), Failure> {
     let device_options = options.of_member(options.seed);
-    memory::check(&chosen.config, &device_options, Use::Filled)?;
+    memory::check(chosen, &device_options, Use::Filled)?;
     let file = open(path, &frontend.stop())?;
     frontend.begin("loading");
     let file = Watched { inner: file, frontend };

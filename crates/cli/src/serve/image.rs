@@ -61,7 +61,7 @@ pub fn begin(args: &ServeArgs, chosen: &LoadedDevice, preparation: &Preparation)
         return Ok(Begun { device: device.into(), state, image: Some((store, options)), recovered: None });
     }
     check_state(args, path)?;
-    memory::check(&chosen.config, &options, Use::Sparse)?;
+    memory::check(chosen, &options, Use::Sparse)?;
     preparation.report("recovering the device from its image", None);
     let (device, store, recovered) =
         opened.recover(chosen.config.clone(), options.clone(), args.image_salvage).map_err(failure)?;
@@ -109,7 +109,7 @@ fn begin_array(
         return Ok(Begun { device: array.into(), state, image: None, recovered: None });
     }
     check_state(args, path)?;
-    memory::check(&chosen.config, &device_options(chosen, args.seed, true), Use::Sparse)?;
+    memory::check(chosen, &device_options(chosen, args.seed, true), Use::Sparse)?;
     preparation.report("recovering the members from their images", None);
     let (array, recovered) = opened.recover(config.clone(), options.clone(), args.image_salvage).map_err(failure)?;
     let units = config.members.iter().map(DeviceConfig::logical_units).sum();
