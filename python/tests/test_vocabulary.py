@@ -91,6 +91,17 @@ def test_old_names_are_errors_with_the_new_ones(root):
     for where, old, new in rows:
         said = said_about(where, old, result)
         assert re.search(rf"(now `?|exists: '){re.escape(new.split('=')[0])}", said), said
+    # Attributes and keys of a summary have the last part of a metric.
+    summary = result.summary
+    for part, old, new in [
+        (summary, "cleaning", "gc"),
+        (summary.gc, "stock_blocks", "free_blocks"),
+        (summary.buffer, "written_out", "written_back"),
+    ]:
+        with pytest.raises(AttributeError, match=rf"which is now {new}\b"):
+            getattr(part, old)
+        with pytest.raises(KeyError, match=rf"which is now {new}\b"):
+            part[old]
 
 
 def test_seeds_are_written_in_the_same_ways_everywhere(tmp_path):

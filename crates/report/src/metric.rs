@@ -60,12 +60,15 @@ const RENAMED: [(&str, &str); 5] = [
     ("buffer.reads.missed", "buffer.reads.miss"),
 ];
 
-/// Returns the new name of a metric that was renamed before the first release.
+/// Returns the new name of a metric that was renamed before the first release. `old` may also be a key of a summary, the
+/// last part of a metric: then the new key is returned.
 pub fn new_name(old: &str) -> Option<String> {
     let moved = old.strip_prefix("cleaning.").map(|rest| format!("gc.{rest}"));
     let path = moved.as_deref().unwrap_or(old);
     let renamed = RENAMED.iter().find(|(known, _)| *known == path).map(|(_, new)| (*new).to_owned());
-    renamed.or(moved)
+    let key = |path: &'static str| path.rsplit('.').next().unwrap_or(path);
+    let keys = || RENAMED.iter().chain(&[("cleaning", "gc")]).find(|(known, _)| key(known) == old);
+    renamed.or(moved).or_else(|| keys().map(|(_, new)| key(new).to_owned()))
 }
 
 /// Returns the full name of a metric. `read.latency_us.p99` is short for `requests.read.latency_us.p99`.
