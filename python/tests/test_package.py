@@ -155,8 +155,8 @@ def test_code_of_the_pages_runs(page, root, tmp_path, monkeypatch):
 #: Pages and notebooks whose code has types. The code of a page follows that of the pages that it refers to.
 TYPED = (
     ["README.md"], ["docs/python.md"], ["docs/policies.md", "docs/live.md"], ["docs/own-scheme.md"], ["docs/traces.md"],
-    ["docs/fit.md"], ["docs/design-guide.md"], ["docs/gallery.md"], ["docs/tutorial.ipynb"],
-    ["docs/which-policy.ipynb"],
+    ["docs/fit.md"], ["docs/design-guide.md"], ["docs/gallery.md"], ["docs/studies/index.md"],
+    ["examples/policies/README.md"], ["docs/tutorial.ipynb"], ["docs/which-policy.ipynb"],
 )  # fmt: skip
 
 
@@ -168,6 +168,11 @@ def code_of(path):
 
 
 def test_code_of_the_pages_has_types(root, tmp_path):
+    listed = {root / page for page in itertools.chain(*TYPED)}
+    found = (
+        path for part in ("docs", "examples") for kind in ("md", "ipynb") for path in (root / part).rglob(f"*.{kind}")
+    )
+    assert [path for path in found if path not in listed and code_of(path)] == []
     programs = []
     for number, pages in enumerate(TYPED):
         # Each is one program, whose names are those of its earlier blocks.
