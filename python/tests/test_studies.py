@@ -472,7 +472,7 @@ def test_verdicts_are_counted(written):
 
 
 def test_a_small_run_of_measured_drives_has_errors_within_limits(written):
-    """With 1/56 of the blocks, few rows and half a second, limits are wider than the bars of docs/fidelity.md."""
+    """With 1/48 of the blocks, few rows and half a second, limits are wider than the bars of docs/fidelity.md."""
     limits = {
         "rates": 0.05, "read mean": 0.20, "read p50": 0.15, "read p99": 0.30, "write mean": 0.30, "write p99": 0.75,
         "amplification": 0.05,

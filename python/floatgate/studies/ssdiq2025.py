@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from floatgate.device import Device
     from floatgate.studies.study import Setting
 
-SCALE, QUICK_SCALE = "1/32", "1/56"
+SCALE, QUICK_SCALE = "1/32", "1/48"
 #: Simulated seconds before and in the measured part of a run.
 WARM_UP, MEASURED = 8, 3
 QUICK_WARM_UP, QUICK_MEASURED = 1.5, 0.5
