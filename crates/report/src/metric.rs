@@ -60,8 +60,8 @@ const RENAMED: [(&str, &str); 5] = [
     ("buffer.reads.missed", "buffer.reads.miss"),
 ];
 
-/// Returns the new name of a metric that was renamed before the first release. `old` may also be a key of a summary, the
-/// last part of a metric: then the new key is returned.
+/// Returns the new name of a metric that was renamed before the first release. `old` may also be the last part of a
+/// metric, a key of a summary: then the new key is returned.
 pub fn new_name(old: &str) -> Option<String> {
     let moved = old.strip_prefix("cleaning.").map(|rest| format!("gc.{rest}"));
     let path = moved.as_deref().unwrap_or(old);
