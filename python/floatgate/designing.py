@@ -512,7 +512,7 @@ def _flash_device(flash: Flash, *, channels: int, chips: int, dies: int, planes:
         erase = "1.5ms"
         concurrency = "die"
         advanced.multi_plane_program = "{"wise" if planes > 1 else "off"}"
-        advanced.multi_plane_read = "{"wise" if planes > 1 else "off"}"
+        advanced.multi_plane_read = {"true" if planes > 1 else "false"}
         [bus]
         protocol.sdr = "{flash.write_cycle_ps}ps"
         read_cycle = "{flash.read_cycle_ps}ps"

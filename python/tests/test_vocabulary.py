@@ -71,12 +71,13 @@ def renamed(root):
 def said_about(where, old, result):
     """Return the error about an old name."""
     command, *option = where.split()
+    key, _, value = old.partition(" = ")
     if command in ("run", "vm"):
         arguments = [command, "tiny", *(["rw=read"] if command == "run" else []), *option, old]
         called = [sys.executable, "-m", "floatgate", *arguments]
         return subprocess.run(called, capture_output=True, text=True, check=False).stderr
     use = {
-        "device file": lambda: fg.Device("tiny", {old: 1}),
+        "device file": lambda: fg.Device("tiny", {key: json.loads(value or "1")}),
         "metric": lambda: fg.compare({"a": result, "b": result}).plot.metric(old),
     }[where]
     with pytest.raises(fg.FloatgateError) as caught:

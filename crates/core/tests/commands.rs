@@ -75,7 +75,7 @@ fn a_two_plane_program_is_two_transfers_and_one_cell_time() {
 
 #[test]
 fn pages_that_arrive_together_start_together() {
-    let advanced = ["nand.advanced.multi_plane_program=wise", "nand.advanced.multi_plane_read=wise"];
+    let advanced = ["nand.advanced.multi_plane_program=wise", "nand.advanced.multi_plane_read=true"];
     let ends = |overrides: &[&str]| {
         let mut device = chip(1, &[&advanced[..], overrides].concat());
         let both = write(&device, 0, 2);
@@ -126,13 +126,13 @@ fn command_cycles_precede_the_data_of_each_plane() {
 #[test]
 fn planes_are_read_together_and_their_data_are_transferred_in_turn() {
     let script = |device: &Device| [(0, read(device, 0, 1)), (0, read(device, 1, 1))];
-    let mut device = chip(1, &["nand.advanced.multi_plane_read=wise"]);
+    let mut device = chip(1, &["nand.advanced.multi_plane_read=true"]);
     fill(&mut device, 8);
     let both = read(&device, 0, 2);
     assert_eq!(play(&mut device, &[(0, both)]), [(0, READ + 2 * DATA)]);
     assert_eq!(merged(&device), [(Kind::Read, 1, 2, 1)]);
     // Two requests wait for the die. Each completes with its own data.
-    let mut device = chip(1, &["nand.advanced.multi_plane_read=wise"]);
+    let mut device = chip(1, &["nand.advanced.multi_plane_read=true"]);
     fill(&mut device, 8);
     let busy = read(&device, 6, 1);
     let [first, second] = script(&device);
@@ -140,7 +140,7 @@ fn planes_are_read_together_and_their_data_are_transferred_in_turn() {
     let ends = [(0, free + READ + DATA), (1, free + READ + 2 * DATA), (6, free)];
     assert_eq!(play(&mut device, &[(0, busy), first, second]), ends);
     // Pages at different addresses are read separately.
-    let mut device = chip(1, &["nand.advanced.multi_plane_read=wise"]);
+    let mut device = chip(1, &["nand.advanced.multi_plane_read=true"]);
     fill(&mut device, 8);
     let (first, second) = (read(&device, 0, 1), read(&device, 3, 1));
     assert_eq!(play(&mut device, &[(0, busy), (0, first), (0, second)])[1].1, free + 2 * (READ + DATA));
@@ -164,7 +164,7 @@ fn dies_are_interleaved_in_one_command() {
     let both = read(&device, 0, 2);
     assert_eq!(play(&mut device, &[(now, both)]), [(0, now + READ + 2 * DATA)]);
     // Two planes per die: the commands of the second die are sent while the cells of the first read.
-    let planes = ["nand.advanced.multi_plane_read=wise", "bus.command_cycles={ read = 8 }"];
+    let planes = ["nand.advanced.multi_plane_read=true", "bus.command_cycles={ read = 8 }"];
     let mut device = chip(2, &[&overrides[1..], &["nand.advanced.interleave=true"], &planes[..]].concat());
     fill(&mut device, 4);
     let all = read(&device, 0, 4);
@@ -307,7 +307,7 @@ fn the_next_page_is_read_during_a_transfer() {
 #[test]
 fn planes_read_the_next_pages_during_their_transfers() {
     // The data of both planes move to the cache registers together, before those of the first plane are transferred.
-    let both = ["nand.advanced.multi_plane_read=wise", "nand.advanced.cache_read=true"];
+    let both = ["nand.advanced.multi_plane_read=true", "nand.advanced.cache_read=true"];
     let ends = |overrides: &[&str], script: &dyn Fn(&Device) -> Vec<Request>| {
         let mut device = chip(1, &[&both, overrides].concat());
         fill(&mut device, 16);
@@ -548,7 +548,7 @@ fn samples_during_operations_are_exact() {
         |device: &Device| vec![(0, write(device, 16, 4)), (US, read(device, 0, 4)), (2 * US, read(device, 5, 3))];
     let together = [
         "nand.advanced.multi_plane_program=wise",
-        "nand.advanced.multi_plane_read=wise",
+        "nand.advanced.multi_plane_read=true",
         "bus.command_cycles={ read = 7, program = 8, erase = 5 }",
         "bus.way_switch=900ns",
     ];
@@ -726,7 +726,7 @@ fn alike(overrides: &[&str]) -> (Device, Vec<Slice>) {
 fn planes_move_pages_together() {
     // Both planes read and program at the same time: k a + tR + k a + tPROG.
     let cycles = "bus.command_cycles={ read = 8, program = 4, erase = 5 }";
-    let together = ["nand.advanced.multi_plane_read=wise", "nand.advanced.multi_plane_erase=wise", cycles];
+    let together = ["nand.advanced.multi_plane_read=true", "nand.advanced.multi_plane_erase=true", cycles];
     for strict in ["nand.advanced.strict=false", "nand.advanced.strict=true"] {
         let (device, slices) = alike(&[&together[..], &[strict]].concat());
         let moved = device.ftl().counters.copy_backs;
@@ -780,8 +780,8 @@ fn blind_copy_back_wastes_about_a_page_for_every_second_copy() {
 const WISE: [&str; 4] = [
     "nand.advanced.copy_back=wise",
     "nand.advanced.multi_plane_program=wise",
-    "nand.advanced.multi_plane_read=wise",
-    "nand.advanced.multi_plane_erase=wise",
+    "nand.advanced.multi_plane_read=true",
+    "nand.advanced.multi_plane_erase=true",
 ];
 
 #[test]
@@ -871,7 +871,7 @@ fn planes_are_programmed_together_as_often_as_a_model_counts() {
 
 #[test]
 fn planes_are_read_together_as_often_as_a_model_counts() {
-    let mut device = chip(1, &["nand.advanced.multi_plane_read=wise"]);
+    let mut device = chip(1, &["nand.advanced.multi_plane_read=true"]);
     fill(&mut device, 64);
     let mut rng = Rng::new(5, "merged reads");
     // Even units are in plane 0, odd ones in plane 1. With few pages, the heads of both queues are often the same page.

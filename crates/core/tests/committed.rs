@@ -93,7 +93,7 @@ proptest! {
         let overrides: &[&str] = [
             &[][..],
             &["nand.concurrency=plane"],
-            &["nand.advanced.multi_plane_program=wise", "nand.advanced.multi_plane_read=wise"],
+            &["nand.advanced.multi_plane_program=wise", "nand.advanced.multi_plane_read=true"],
             &["buffer.capacity=64KiB"],
             &["nand.advanced.suspend.program=true"],
             &["geometry.mapping_unit=2KiB"],

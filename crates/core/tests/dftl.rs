@@ -295,7 +295,7 @@ fn blocks_of_the_map_hold_a_page_of_each_wordline_and_change_their_mode() {
 #[test]
 fn planes_that_work_together_have_the_same_cell_mode() {
     let planes =
-        ["geometry.planes=2", "geometry.chips=1", "geometry.channels=1", "nand.advanced.multi_plane_read=wise"];
+        ["geometry.planes=2", "geometry.chips=1", "geometry.channels=1", "nand.advanced.multi_plane_read=true"];
     let merged = |cells: &str| {
         let mut device = in_slc_mode(&[&planes[..], &["mapping.scheme.dftl.cache=8B", cells]].concat());
         latency(&mut device, Operation::Read, 1, 1);

@@ -194,7 +194,7 @@ fn each_plane_has_the_configured_number_of_bad_blocks_and_never_uses_them() {
 const MODES: [&[&str]; 9] = [
     &[],
     &["geometry.pages_per_program=2"],
-    &["geometry.planes=2", "nand.advanced.multi_plane_program=wise", "nand.advanced.multi_plane_erase=wise"],
+    &["geometry.planes=2", "nand.advanced.multi_plane_program=wise", "nand.advanced.multi_plane_erase=true"],
     &["nand.advanced.copy_back=blind"],
     &["nand.advanced.cache_program=true"],
     &["geometry.dies=2", "nand.concurrency=command", "nand.advanced.interleave=true"],

@@ -217,7 +217,7 @@ fn firmware_without_costs_changes_nothing() {
     let advanced = [
         "geometry.planes=2",
         "allocation={ static = { order = \"plane-die-chip-channel\" } }",
-        "nand.advanced={ multi_plane_read = \"wise\", multi_plane_program = \"wise\", cache_program = true }",
+        "nand.advanced={ multi_plane_read = true, multi_plane_program = \"wise\", cache_program = true }",
     ];
     let devices: [&[&str]; 5] = [
         &["host.link_bandwidth=1GB/s", "host.link_latency=1us"],

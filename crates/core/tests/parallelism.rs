@@ -13,9 +13,9 @@ use floatgate_core::simulation::{Device, Options, Outcome};
 /// All advanced commands, in variants that waste no page.
 const ADVANCED: [&str; 6] = [
     "nand.advanced.copy_back=wise",
-    "nand.advanced.multi_plane_read=wise",
+    "nand.advanced.multi_plane_read=true",
     "nand.advanced.multi_plane_program=wise",
-    "nand.advanced.multi_plane_erase=wise",
+    "nand.advanced.multi_plane_erase=true",
     "nand.advanced.strict=true",
     "nand.advanced.interleave=true",
 ];

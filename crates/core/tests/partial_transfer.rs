@@ -90,7 +90,7 @@ fn a_buffer_keeps_the_transferred_sectors_and_reads_the_rest_for_its_writes() {
 
 #[test]
 fn planes_that_are_read_together_transfer_their_own_sectors() {
-    let planes = ["geometry.planes=2", "nand.advanced.multi_plane_read=wise", PARTIAL];
+    let planes = ["geometry.planes=2", "nand.advanced.multi_plane_read=true", PARTIAL];
     let mut device = machine(&planes);
     // Neighbors are in the two planes of the die, at equal addresses.
     assert_eq!(time(&mut device, Read, 5, 4), READ + 4 * SECTOR);

@@ -261,8 +261,8 @@ fn options_of_single_planes_are_refused() {
     for (option, path) in [
         ("nand.advanced.copy_back=wise", "nand.advanced.copy_back"),
         ("nand.advanced.multi_plane_program=wise", "nand.advanced.multi_plane_program"),
-        ("nand.advanced.multi_plane_read=wise", "nand.advanced.multi_plane_read"),
-        ("nand.advanced.multi_plane_erase=wise", "nand.advanced.multi_plane_erase"),
+        ("nand.advanced.multi_plane_read=true", "nand.advanced.multi_plane_read"),
+        ("nand.advanced.multi_plane_erase=true", "nand.advanced.multi_plane_erase"),
         ("nand.advanced.cache_read=true", "nand.advanced.cache_read"),
         ("geometry.mapping_unit=8KiB", "geometry.mapping_unit"),
     ] {

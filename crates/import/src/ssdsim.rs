@@ -158,7 +158,7 @@ fn commands(draft: &mut Draft, keys: &mut Keys) -> Result<(), String> {
         draft.text("nand.advanced.multi_plane_program", greedy(&multi_plane), from);
     }
     if has(16) {
-        draft.text("nand.advanced.multi_plane_read", "wise", &*commands.from);
+        draft.set("nand.advanced.multi_plane_read", true, &*commands.from);
     }
     if has(4) || has(16) {
         draft.set("nand.advanced.strict", true, "SSDsim: two-plane commands need equal block and page addresses");

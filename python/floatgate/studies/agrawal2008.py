@@ -26,7 +26,7 @@ INDEPENDENT_PAIRS = {"nand.concurrency": "plane-pair"}
 TWO_PLANES = {
     **DIES,
     "nand.advanced.multi_plane_program": "wise",
-    "nand.advanced.multi_plane_read": "wise",
+    "nand.advanced.multi_plane_read": True,
     "nand.advanced.plane_pairs": True,
 }
 #: Copy-back to any page of the plane, as in the paper, and copy-back that keeps the parity of pages.
@@ -147,7 +147,7 @@ _TWO_DIES = {"geometry__chips": 2, "geometry__chips_per_package": 2, "nand__conc
 _CACHE = {"nand__advanced__cache_program": True, "nand__advanced__cache_read": True}
 _PAIRS = {
     "nand__advanced__multi_plane_program": "wise",
-    "nand__advanced__multi_plane_read": "wise",
+    "nand__advanced__multi_plane_read": True,
     "nand__advanced__plane_pairs": True,
 }
 _ONE_PLANE = {"geometry__planes": 1}

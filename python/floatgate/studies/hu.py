@@ -36,7 +36,7 @@ _STRICT = {"nand.advanced.strict": True}
 BASIC: dict[str, Any] = {}
 COPY_BACK = {how: {"nand.advanced.copy_back": how} for how in ("wise", "blind")}
 MULTI_PLANE_WRITE = {how: {"nand.advanced.multi_plane_program": how, **_STRICT} for how in ("wise", "blind")}
-MULTI_PLANE_READ = {"nand.advanced.multi_plane_read": "wise", **_STRICT}
+MULTI_PLANE_READ = {"nand.advanced.multi_plane_read": True, **_STRICT}
 INTERLEAVE = {"nand.advanced.interleave": True}
 #: The two recommended combinations: all commands wise, or multi-plane writes blind.
 COMBINED = {

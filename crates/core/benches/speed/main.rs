@@ -289,8 +289,8 @@ fn controller() {
 fn advanced() {
     let planes = [
         "nand.advanced.multi_plane_program=wise",
-        "nand.advanced.multi_plane_read=wise",
-        "nand.advanced.multi_plane_erase=wise",
+        "nand.advanced.multi_plane_read=true",
+        "nand.advanced.multi_plane_erase=true",
     ];
     let caches = ["nand.advanced.cache_read=true", "nand.advanced.cache_program=true"];
     let suspend = ["nand.advanced.suspend={ program = true, erase = true, latency = \"5us\", resume = \"5us\" }"];

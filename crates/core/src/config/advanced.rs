@@ -23,10 +23,10 @@ pub struct Advanced {
     pub copy_back_parity: bool,
     /// Multi-plane program: planes of a die are programmed together if their next pages have equal addresses.
     pub multi_plane_program: Waste,
-    /// Multi-plane read: planes of a die are read together if the pages have equal addresses.
-    pub multi_plane_read: Wise,
-    /// Multi-plane erase: blocks in the planes of a die are erased together.
-    pub multi_plane_erase: Wise,
+    /// True with multi-plane reads: planes of a die are read together if the pages have equal addresses.
+    pub multi_plane_read: bool,
+    /// True with multi-plane erases: blocks in the planes of a die are erased together.
+    pub multi_plane_erase: bool,
     /// True if multi-plane commands also require equal block addresses, as in the papers. Planes then open such blocks
     /// if possible.
     pub strict: bool,
@@ -60,8 +60,8 @@ impl Default for Advanced {
             copy_back_parity: true,
             copy_back_modify: false,
             multi_plane_program: Waste::Off,
-            multi_plane_read: Wise::Off,
-            multi_plane_erase: Wise::Off,
+            multi_plane_read: false,
+            multi_plane_erase: false,
             strict: false,
             plane_pairs: false,
             interleave: false,
@@ -75,10 +75,7 @@ impl Default for Advanced {
 impl Advanced {
     /// Returns `true` if planes or dies of a chip may work together in one command.
     pub fn merges(&self) -> bool {
-        self.interleave
-            || self.multi_plane_program != Waste::Off
-            || self.multi_plane_read != Wise::Off
-            || self.multi_plane_erase != Wise::Off
+        self.interleave || self.multi_plane_program != Waste::Off || self.multi_plane_read || self.multi_plane_erase
     }
 
     /// Returns `true` if operations of one die may overlap.
@@ -98,17 +95,6 @@ pub enum Waste {
     Wise,
     /// Also if pages are wasted.
     Blind,
-}
-
-/// Use of a command that never wastes pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Wise {
-    /// Never.
-    #[default]
-    Off,
-    /// If the addresses allow it.
-    Wise,
 }
 
 /// Suspension of programs and erases by host reads of the same die.

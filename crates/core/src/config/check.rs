@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
-use super::advanced::{Advanced, Waste, Wise};
+use super::advanced::{Advanced, Waste};
 use super::cells::CellMode;
 use super::error::{ConfigError, Problem};
 use super::limits::{MAX_SLOTS, MAX_UNITS, MAX_UNITS_PER_BLOCK, MAX_UNITS_PER_PROGRAM};
@@ -122,8 +122,8 @@ impl Check<'_> {
         let Advanced { copy_back, multi_plane_program, multi_plane_read, multi_plane_erase, .. } = nand.advanced;
         let spans = g.mapping_unit.is_some_and(|unit| unit > g.page_size);
         let program = (multi_plane_program != Waste::Off).then_some(("program", "wise or blind"));
-        let read = (multi_plane_read != Wise::Off).then_some(("read", "wise"));
-        let erase = (multi_plane_erase != Wise::Off).then_some(("erase", "wise"));
+        let read = multi_plane_read.then_some(("read", "true"));
+        let erase = multi_plane_erase.then_some(("erase", "true"));
         for (name, value) in [program, read, erase].into_iter().flatten() {
             let path = format!("nand.advanced.multi_plane_{name}");
             if nand.concurrency == Concurrency::Plane {

@@ -14,7 +14,7 @@ use super::layer::{Override, keep, leaf_paths, merge, path_at, span_of, table_of
 use super::origin::{Origin, Texts};
 use super::page;
 use super::path::upwards;
-use super::schema::Schema;
+use super::schema::{self, Schema};
 use super::structure::{LISTED, Structure};
 use super::{Builtin, DeviceConfig, did_you_mean, offered};
 use crate::sim::text::{read_text, shortened, shown};
@@ -333,6 +333,9 @@ impl Loader {
 
     /// Rewords an error of serde without the names of Rust's types.
     fn in_words(&self, path: &str, message: &str) -> String {
+        if let Some(new) = schema::new_value(path, message) {
+            return format!("{message}, which is now `{new}`");
+        }
         let Some(what) = message.strip_suffix("expected u32") else { return message.to_owned() };
         let node = path.split('.').try_fold(self.schema.root(), |node, key| self.schema.child(node, key));
         let least = node.and_then(|node| node["minimum"].as_u64()).unwrap_or(0);

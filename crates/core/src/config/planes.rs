@@ -1,6 +1,6 @@
 //! Planes of a die that are programmed and erased together, and read independently (`nand.concurrency`).
 
-use super::advanced::{Waste, Wise};
+use super::advanced::Waste;
 use super::check::Check;
 use super::{Concurrency, DeviceConfig};
 
@@ -47,8 +47,8 @@ impl Check<'_> {
         let refused = [
             ("copy_back", advanced.copy_back != Waste::Off, "the planes are programmed together"),
             ("multi_plane_program", advanced.multi_plane_program != Waste::Off, "the planes are programmed together"),
-            ("multi_plane_erase", advanced.multi_plane_erase != Wise::Off, "the planes are erased together"),
-            ("multi_plane_read", advanced.multi_plane_read != Wise::Off, "the planes are read independently"),
+            ("multi_plane_erase", advanced.multi_plane_erase, "the planes are erased together"),
+            ("multi_plane_read", advanced.multi_plane_read, "the planes are read independently"),
             ("plane_pairs", advanced.plane_pairs, "the planes are programmed together"),
             ("strict", advanced.strict, "there are no multi-plane commands"),
             ("cache_read", advanced.cache_read, "each plane reads one page at a time"),

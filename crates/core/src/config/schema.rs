@@ -351,6 +351,16 @@ const RENAMED: [(&str, &str); 4] = [
     ("gc.trigger.lazy.stale", "gc.trigger.lazy.invalid"),
 ];
 
+/// Options with a name instead of `true` and `false` before the first release.
+const NOW_BOOLEAN: [&str; 2] = ["nand.advanced.multi_plane_read", "nand.advanced.multi_plane_erase"];
+
+/// Returns the present value of an option at `path` that had another one before the first release, from the error about
+/// it.
+pub fn new_value(path: &str, error: &str) -> Option<bool> {
+    let old = error.strip_prefix("invalid type: string ")?;
+    (NOW_BOOLEAN.contains(&path)).then(|| !old.starts_with("\"off\""))
+}
+
 /// Adds a policy to the schema. Returns `false` if its key names no policy family, or if its name is taken.
 fn extend(root: &mut Value, offer: &Offer) -> bool {
     let Some(choices) = choices_at(root, offer.path()) else { return false };

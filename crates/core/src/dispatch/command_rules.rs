@@ -1,7 +1,7 @@
 //! Shared commands: kinds of operations that can join a command, and planes that can work together.
 
 use crate::config::DeviceConfig;
-use crate::config::advanced::{Waste, Wise};
+use crate::config::advanced::Waste;
 use crate::nand::array;
 use crate::sim::id::PlaneId;
 use crate::sim::memory::Divider;
@@ -29,13 +29,12 @@ impl Merging {
     pub(crate) fn new(device: &DeviceConfig) -> Merging {
         let advanced = &device.nand.advanced;
         let mut planes = [false; array::Kind::COUNT];
-        planes[array::Kind::Read as usize] = advanced.multi_plane_read != Wise::Off;
+        planes[array::Kind::Read as usize] = advanced.multi_plane_read;
         planes[array::Kind::Program as usize] = advanced.multi_plane_program != Waste::Off;
-        planes[array::Kind::Erase as usize] = advanced.multi_plane_erase != Wise::Off;
+        planes[array::Kind::Erase as usize] = advanced.multi_plane_erase;
         // A multi-plane copy-back reads and programs in all its planes.
-        planes[array::Kind::CopyBack as usize] = advanced.copy_back != Waste::Off
-            && advanced.multi_plane_program != Waste::Off
-            && advanced.multi_plane_read != Wise::Off;
+        planes[array::Kind::CopyBack as usize] =
+            advanced.copy_back != Waste::Off && advanced.multi_plane_program != Waste::Off && advanced.multi_plane_read;
         let any = advanced.merges();
         Merging {
             planes,

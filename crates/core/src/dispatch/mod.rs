@@ -584,7 +584,7 @@ mod tests {
     #[test]
     fn reads_of_a_page_with_the_same_number_share_a_command() {
         for (page, merged) in [(5, true), (6, false)] {
-            let mut bench = Bench::new(&["nand.advanced.multi_plane_read=wise"]);
+            let mut bench = Bench::new(&["nand.advanced.multi_plane_read=true"]);
             bench.tasks.hold_unless_held();
             let ids = [bench.read(0, 5), bench.read(1, page)];
             let Bench { dispatch, tasks, .. } = &mut bench;

@@ -68,9 +68,17 @@ fn name_the_new_key_of_a_renamed_one() {
 }
 
 #[test]
+fn name_the_new_value_of_an_option() {
+    for (old, new) in [("multi_plane_read=wise", "true"), ("multi_plane_erase=off", "false")] {
+        let error = error(tiny(&[&format!("nand.advanced.{old}")]));
+        assert!(error.contains(&format!(", expected a boolean, which is now `{new}`\n")), "{old}: {error}");
+    }
+}
+
+#[test]
 fn mention_a_table_only_if_a_choice_has_options() {
-    let error = error(tiny(&["nand.advanced.multi_plane_erase=true"]));
-    assert!(error.contains("`nand.advanced.multi_plane_erase`: one of off, wise\n"), "{error}");
+    let error = error(tiny(&["nand.advanced.multi_plane_program=true"]));
+    assert!(error.contains("`nand.advanced.multi_plane_program`: one of off, wise, blind\n"), "{error}");
 }
 
 #[test]

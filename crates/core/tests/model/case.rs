@@ -696,8 +696,8 @@ fn advanced(rng: &mut Rng, overrides: &mut Vec<String>) {
     }
     if has("geometry.planes=2") && !independent && !spans {
         options.push(format!("multi_plane_program={}", pick(rng, &["off", "wise", "blind"])));
-        options.push(format!("multi_plane_read={}", pick(rng, &["off", "wise"])));
-        options.push(format!("multi_plane_erase={}", pick(rng, &["off", "wise"])));
+        options.push(format!("multi_plane_read={}", pick(rng, &["false", "true"])));
+        options.push(format!("multi_plane_erase={}", pick(rng, &["false", "true"])));
         options.push(format!("strict={}", one_in(rng, 2)));
         options.push(format!("plane_pairs={}", one_in(rng, 2)));
     }

@@ -518,7 +518,7 @@ impl Case {
                 [
                     "geometry.planes=2",
                     "nand.advanced.multi_plane_program=wise",
-                    "nand.advanced.multi_plane_erase=wise",
+                    "nand.advanced.multi_plane_erase=true",
                     "geometry.chips=1",
                 ]
                 .map(str::to_owned),

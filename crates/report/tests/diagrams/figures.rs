@@ -217,7 +217,7 @@ fn multi_plane() -> Vec<Figure> {
         figure(
             "multi-plane-read",
             "Two-plane read",
-            &["geometry.planes=2", "nand.advanced.multi_plane_read=wise"],
+            &["geometry.planes=2", "nand.advanced.multi_plane_read=true"],
             2 * A + READ + 2 * X,
             &|d| vec![(0, read(d, 0, 0, 2))],
         ),
@@ -231,7 +231,7 @@ fn multi_plane() -> Vec<Figure> {
         gc(
             "multi-plane-erase",
             "Two-plane erase",
-            &["geometry.planes=2", "nand.advanced.multi_plane_erase=wise", "nand.advanced.multi_plane_program=wise"],
+            &["geometry.planes=2", "nand.advanced.multi_plane_erase=true", "nand.advanced.multi_plane_program=wise"],
             2 * A_ERASE + ERASE,
             Order::Sequential,
             |slices| erased(slices, 2),
@@ -242,7 +242,7 @@ fn multi_plane() -> Vec<Figure> {
             &[
                 "geometry.planes=2",
                 "nand.advanced.copy_back=wise",
-                "nand.advanced.multi_plane_read=wise",
+                "nand.advanced.multi_plane_read=true",
                 "nand.advanced.multi_plane_program=wise",
             ],
             4 * A + READ + PROGRAM,
@@ -411,7 +411,7 @@ fn caches() -> Vec<Figure> {
                 "geometry.planes=2",
                 "nand.concurrency=die",
                 "nand.advanced.cache_read=true",
-                "nand.advanced.multi_plane_read=wise",
+                "nand.advanced.multi_plane_read=true",
             ],
             6 * A + READ + 6 * X,
             &|d| vec![(0, read(d, 0, 0, 6))],
