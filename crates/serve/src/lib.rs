@@ -14,6 +14,7 @@
 //! design.
 
 pub mod address;
+mod budget;
 mod calibrate;
 pub mod client;
 pub mod clock;
@@ -23,6 +24,7 @@ mod error;
 pub mod idle;
 pub mod image;
 pub mod lateness;
+pub mod listen;
 pub mod monitor;
 pub mod nbd;
 mod pacing;
@@ -32,6 +34,7 @@ pub mod record;
 pub mod roster;
 pub mod server;
 pub mod sockets;
+mod stream;
 mod threads;
 pub mod timeline;
 mod turnaround;

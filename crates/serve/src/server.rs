@@ -16,7 +16,7 @@ use crate::clock::{Clock, Speed, Wall};
 use crate::engine::{Cost, Engine, Pace, PowerCut, Waker};
 use crate::error::ServeError;
 use crate::image::{Members, Recovered, Store};
-use crate::nbd::listen::Listener;
+use crate::listen::Listener;
 use crate::nbd::session::Export;
 use crate::payload::memory::Memory;
 use crate::record::Recorder;

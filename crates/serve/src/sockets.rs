@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::address::Address;
 use crate::error::ServeError;
-use crate::nbd::listen::{Listener, check_path};
+use crate::listen::{Listener, check_path};
 
 /// Addresses of the sockets.
 #[derive(Clone, Debug, Default)]

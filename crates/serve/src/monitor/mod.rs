@@ -32,7 +32,7 @@ use floatgate_core::device_file::DeviceConfig;
 use crate::address::Address;
 use crate::engine::Snapshot;
 use crate::error::ServeError;
-use crate::nbd::listen::private_socket;
+use crate::listen::private_socket;
 use crate::server::Server;
 use crate::sockets::Sockets;
 use crate::threads::spawn;

@@ -1,68 +1,18 @@
 //! A client's connection: its socket, and the buffers for requests and replies.
 
-use std::collections::VecDeque;
-use std::io::{self, IoSlice, Read, Write};
-use std::net::TcpStream;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
 
-use super::budget::{Budget, SHARE};
 use super::session::{Command, Export, Kind, Session, Taken};
+use crate::budget::{Budget, SHARE};
 use crate::clock::Wall;
 use crate::lateness::{Due, Requesting};
-use crate::roster::{Peer, Seat};
+use crate::roster::Seat;
+use crate::stream::{Output, Stream};
 use crate::turnaround::Turnaround;
-
-/// A socket.
-#[derive(Debug)]
-pub enum Stream {
-    /// A Unix socket.
-    Unix(UnixStream),
-    /// TCP.
-    Tcp(TcpStream),
-}
-
-impl Stream {
-    /// Returns information about the other end.
-    pub fn peer(&self) -> Peer {
-        match self {
-            Stream::Unix(stream) => Peer::of_unix(stream),
-            Stream::Tcp(stream) => Peer::of_tcp(stream.peer_addr().ok()),
-        }
-    }
-
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Unix(stream) => stream.read(into),
-            Stream::Tcp(stream) => stream.read(into),
-        }
-    }
-
-    fn write_vectored(&mut self, slices: &[IoSlice]) -> io::Result<usize> {
-        match self {
-            Stream::Unix(stream) => stream.write_vectored(slices),
-            Stream::Tcp(stream) => stream.write_vectored(slices),
-        }
-    }
-}
-
-impl AsFd for Stream {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Stream::Unix(stream) => stream.as_fd(),
-            Stream::Tcp(stream) => stream.as_fd(),
-        }
-    }
-}
 
 /// Bytes to read at once, and size of the input buffer unless a single request needs more.
 const INPUT: usize = 256 << 10;
-
-/// Replies up to this size are collected and sent together. Longer ones are sent from their own buffer.
-const SMALL: usize = 32 << 10;
-
-/// Maximum number of collected bytes.
-const TOGETHER: usize = 128 << 10;
 
 /// Maximum number of outstanding requests of a client.
 const MAX_IN_FLIGHT: u32 = 1024;
@@ -88,10 +38,7 @@ pub struct Connection {
     needs: usize,
     /// Part of `needs` that the budget has granted. 0 if no more than [`INPUT`] is needed.
     granted: usize,
-    output: VecDeque<Vec<u8>>,
-    /// Number of sent bytes of the first buffer, and number of unsent bytes in all buffers.
-    sent: usize,
-    waiting: usize,
+    output: Output,
     /// Number of outstanding requests, and number of bytes of their replies.
     in_flight: u32,
     promised: usize,
@@ -108,8 +55,8 @@ pub struct Connection {
 impl Connection {
     /// Creates the connection of a new client.
     pub fn new(stream: Stream, export: Export, now: Wall) -> Connection {
-        let mut greeting = Vec::with_capacity(TOGETHER);
-        let session = Session::new(export, &mut greeting);
+        let mut output = Output::default();
+        let session = output.append(|greeting| Session::new(export, greeting));
         Connection {
             stream,
             session,
@@ -120,9 +67,7 @@ impl Connection {
             filled: 0,
             needs: 1,
             granted: 0,
-            waiting: greeting.len(),
-            output: VecDeque::from([greeting]),
-            sent: 0,
+            output,
             in_flight: 0,
             promised: 0,
             turnaround: Turnaround::default(),
@@ -135,12 +80,12 @@ impl Connection {
 
     /// Returns `true` if the client may submit another request: its replies fit into the limits.
     fn has_room(&self) -> bool {
-        self.in_flight < MAX_IN_FLIGHT && self.promised + self.waiting < MAX_PROMISED
+        self.in_flight < MAX_IN_FLIGHT && self.promised + self.output.waiting() < MAX_PROMISED
     }
 
     /// Returns the bytes of memory that the client's requests and replies take or may take.
     pub fn used(&self) -> usize {
-        self.input.len().max(self.granted).saturating_sub(INPUT) + self.promised + self.waiting
+        self.input.len().max(self.granted).saturating_sub(INPUT) + self.promised + self.output.waiting()
     }
 
     /// Returns `true` if a request that has arrived waits for memory.
@@ -151,14 +96,14 @@ impl Connection {
     /// Returns the time for which the client has been idle. 0 while a request is outstanding or a reply is not
     /// collected, and before the client is served.
     pub fn idle_for(&self, now: Wall) -> Wall {
-        let is_idle = self.session.is_serving() && self.in_flight == 0 && self.waiting == 0;
+        let is_idle = self.session.is_serving() && self.in_flight == 0 && self.output.waiting() == 0;
         if is_idle { now.since(self.active) } else { Wall(0) }
     }
 
     /// Returns how long the client has held memory beyond its share without collecting replies or sending the rest of a
     /// request.
     pub fn stalls_for(&self, now: Wall) -> Wall {
-        let is_slow = self.waiting > 0 || self.granted > 0;
+        let is_slow = self.output.waiting() > 0 || self.granted > 0;
         if is_slow && self.used() > SHARE { now.since(self.active) } else { Wall(0) }
     }
 
@@ -169,12 +114,12 @@ impl Connection {
 
     /// Returns `true` if the loop should wait until the client accepts output.
     pub fn wants_output(&self) -> bool {
-        self.waiting > 0 && !self.broken
+        self.output.waiting() > 0 && !self.broken
     }
 
     /// Returns `true` if the connection is finished and can be dropped.
     pub fn is_over(&self) -> bool {
-        self.broken || (self.ending && self.waiting == 0 && self.in_flight == 0)
+        self.broken || (self.ending && self.output.waiting() == 0 && self.in_flight == 0)
     }
 
     /// Stops reading. Outstanding requests still get their replies.
@@ -239,12 +184,8 @@ impl Connection {
             return false;
         }
         let used = self.used();
-        let Connection {
-            session, input, taken, filled, needs, granted, output, waiting, in_flight, turnaround, ..
-        } = self;
-        let out = place(output);
-        let before = out.len();
-        let (length, begun) = match session.take(&input[*taken..*filled], out) {
+        let Connection { session, input, taken, filled, needs, granted, output, in_flight, turnaround, .. } = self;
+        let (length, begun) = match output.append(|out| session.take(&input[*taken..*filled], out)) {
             Taken::Bytes(count) => (count, Begun::Answered),
             Taken::Command(_, command @ Command { kind: Kind::Read, .. })
                 if !budget.take(used, command.length as usize) =>
@@ -254,7 +195,7 @@ impl Connection {
             }
             Taken::Command(count, command) => {
                 let requesting = turnaround.note_request(|| now, *in_flight);
-                (count, request(session, &command, requesting, out))
+                (count, output.append(|out| request(session, &command, requesting, out)))
             }
             Taken::Needs(count) => {
                 *needs = count;
@@ -265,12 +206,10 @@ impl Connection {
                 return false;
             }
             Taken::End => {
-                *waiting += out.len() - before;
                 self.ending = true;
                 return false;
             }
         };
-        *waiting += out.len() - before;
         *taken += length;
         (*needs, *granted) = (1, 0);
         if let Begun::InProgress(promised) = begun {
@@ -290,21 +229,14 @@ impl Connection {
     pub fn answer(&mut self, promised: usize, write: impl FnOnce(&mut Vec<u8>)) {
         self.in_flight -= 1;
         self.promised -= promised;
-        let out = place(&mut self.output);
-        let before = out.len();
-        write(out);
-        self.waiting += out.len() - before;
+        self.output.append(write);
     }
 
     /// Replies to an outstanding request with a complete reply. If it is long, takes the buffer instead of copying.
     pub fn answer_with(&mut self, promised: usize, bytes: &mut Vec<u8>) {
-        if bytes.len() <= SMALL {
-            return self.answer(promised, |out| out.extend_from_slice(bytes));
-        }
         self.in_flight -= 1;
         self.promised -= promised;
-        self.waiting += bytes.len();
-        self.output.push_back(std::mem::take(bytes));
+        self.output.push(bytes);
     }
 
     /// Sends as much as the socket accepts. Returns `true` if anything was sent.
@@ -312,43 +244,15 @@ impl Connection {
         if let Some(seat) = &self.seat {
             seat.note(self.in_flight, self.turnaround.counts());
         }
-        let before = self.waiting;
-        while self.waiting > 0 && !self.broken {
-            const SLICES: usize = 32;
-            let mut slices = [IoSlice::new(&[]); SLICES];
-            let mut count = 0;
-            for (place, bytes) in slices.iter_mut().zip(&self.output) {
-                let skipped = if count == 0 { self.sent } else { 0 };
-                *place = IoSlice::new(&bytes[skipped..]);
-                count += 1;
-            }
-            match self.stream.write_vectored(&slices[..count]) {
-                Ok(count) => self.note_sent(count),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => self.broken = true,
-            }
+        if self.broken {
+            return false;
         }
-        let has_sent = self.waiting < before;
+        let (has_sent, result) = self.output.send(&mut self.stream);
+        self.broken = result.is_err();
         if has_sent {
             self.active = now;
         }
         has_sent
-    }
-
-    fn note_sent(&mut self, count: usize) {
-        self.waiting -= count;
-        self.sent += count;
-        let mut left = self.output.len();
-        while let Some(first) = self.output.front_mut().filter(|first| self.sent >= first.len()) {
-            self.sent -= first.len();
-            left -= 1;
-            if left == 0 && first.capacity() <= 2 * TOGETHER {
-                first.clear(); // Reuse the buffer.
-                break;
-            }
-            self.output.pop_front();
-        }
     }
 }
 
@@ -358,16 +262,6 @@ pub enum Begun {
     Answered,
     /// The request is outstanding. The number is the estimated size of its reply in bytes.
     InProgress(usize),
-}
-
-/// Returns the buffer in which short replies are collected.
-fn place(output: &mut VecDeque<Vec<u8>>) -> &mut Vec<u8> {
-    let has_room = output.back().is_some_and(|last| last.capacity() >= TOGETHER && last.len() + SMALL < TOGETHER);
-    if !has_room {
-        output.push_back(Vec::with_capacity(TOGETHER));
-    }
-    let last = output.len() - 1;
-    &mut output[last]
 }
 
 impl AsFd for Connection {

@@ -12,19 +12,20 @@ use floatgate_core::sim::request::{Operation, SECTOR, Status};
 use floatgate_core::sim::slab::Slab;
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::budget::Budget;
 use super::connection::{Begun, Connection};
-use super::listen::Listener;
 use super::session::{Command, Export, Kind, Session};
 use super::unaligned::{self, Job, Jobs, Step};
 use super::wire::{self, Errno};
+use crate::budget::Budget;
 use crate::clock::{Wall, set_timer_slack};
 use crate::engine::{Answer, Engine, Order, Port};
 use crate::idle::{Slot, free_idlest};
 use crate::lateness::Requesting;
+use crate::listen::Listener;
 use crate::pacing::{Pacing, Shutdown, lock, timeout};
 use crate::payload::PayloadError;
 use crate::roster::Roster;
+use crate::stream::Stream;
 use crate::threads::Bell;
 
 /// Name of this frontend in results.
@@ -150,7 +151,7 @@ impl Frontend {
     /// Adds a client that is already connected, for example over a socket pair.
     pub fn add(&mut self, stream: std::os::unix::net::UnixStream) -> std::io::Result<()> {
         stream.set_nonblocking(true)?;
-        self.add_client(super::connection::Stream::Unix(stream), Wall::now());
+        self.add_client(Stream::Unix(stream), Wall::now());
         Ok(())
     }
 
@@ -307,7 +308,7 @@ impl Frontend {
         requesting.for_each(|(_, client)| client.session.set_full(serving >= MAX_CLIENTS));
     }
 
-    fn add_client(&mut self, stream: super::connection::Stream, now: Wall) {
+    fn add_client(&mut self, stream: Stream, now: Wall) {
         let seat = self.roster.as_ref().map(|roster| roster.enter(NBD, stream.peer(), now));
         let mut client = Connection::new(stream, self.export.clone(), now);
         client.seat = seat;

@@ -4,10 +4,8 @@
 //! socket, and [`frontend`] is the loop that serves all clients. Encryption is not supported: a Unix socket does not
 //! need it, and TCP is meant for this machine only.
 
-mod budget;
 pub mod connection;
 pub mod frontend;
-pub mod listen;
 pub mod session;
 mod unaligned;
 pub mod wire;

@@ -23,10 +23,10 @@ use crate::clock::{Wall, set_timer_slack};
 use crate::engine::{Answer, Engine, Order, Port};
 use crate::idle::{Slot, free_idlest};
 use crate::lateness::{Due, Requesting};
-use crate::nbd::connection::Stream;
-use crate::nbd::listen::Listener;
+use crate::listen::Listener;
 use crate::pacing::{Pacing, Shutdown, lock, timeout};
 use crate::roster::{Peer, Roster};
+use crate::stream::Stream;
 use crate::threads::Bell;
 
 /// Name of this frontend in results.

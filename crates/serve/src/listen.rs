@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 
-use super::connection::Stream;
 use crate::address::Address;
+use crate::stream::Stream;
 
 /// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 64;

@@ -1,4 +1,4 @@
-//! Memory for the requests and replies of NBD clients: one budget for all of them.
+//! Memory for the requests and replies of the clients of a frontend: one budget for all of them.
 //!
 //! Each client has a share that no other client can use, so that small requests can always proceed. Memory beyond the
 //! share comes from a pool. A request that does not fit waits in its socket until other requests have completed.
