@@ -296,6 +296,8 @@ pub struct Engine {
     replies: BTreeMap<u64, Vec<u8>>,
     fatal_error: Option<String>,
     power_cuts: u64,
+    /// Requests that have completed since the start, indexed by [`Operation::index`]. Power cuts do not reset them.
+    served: [Totals; 5],
     faults_asked: u64,
     recovered: Option<Recovered>,
     /// Warning about a refused client. `None` if none was refused.
@@ -364,6 +366,7 @@ impl Engine {
             replies: BTreeMap::new(),
             fatal_error: None,
             power_cuts: 0,
+            served: Default::default(),
             faults_asked: 0,
             recovered: None,
             refusal: None,
@@ -712,6 +715,7 @@ impl Engine {
         let in_flight = self.in_flight[completion.request.tag as u32];
         self.records.results.record(completion, breakdown);
         self.records.last_finish = self.records.last_finish.max(completion.finish);
+        self.served[completion.request.operation.index()].note(completion);
         if let Some(watch) = &mut self.watch {
             watch.completed(completion, breakdown);
         }
@@ -946,6 +950,11 @@ impl Engine {
             Kept::Apart(payload) => payload.bytes_held(),
             kept => kept.stores(&self.device).iter().map(Store::bytes_held).sum(),
         }
+    }
+
+    /// Returns the requests that have completed since the start, indexed by [`Operation::index`].
+    pub fn served(&self) -> &[Totals; 5] {
+        &self.served
     }
 
     /// Returns the number of power cuts.

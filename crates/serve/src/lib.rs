@@ -2,7 +2,7 @@
 //!
 //! This is the only crate that uses sockets, threads and clocks. A request passes through it as follows:
 //!
-//! 1. A frontend ([`nbd`], [`vhost`]) reads the request from its socket or ring and records the real time of its
+//! 1. A frontend ([`nbd`], [`nvme`], [`vhost`]) reads the request from its socket or ring and records the real time of its
 //!    arrival.
 //! 2. The [`engine`] stores its data ([`payload`]) and submits it to the device at the simulated time of its arrival.
 //! 3. The engine advances the device to the current time and receives the completion time of the request.
@@ -27,6 +27,7 @@ pub mod lateness;
 pub mod listen;
 pub mod monitor;
 pub mod nbd;
+pub mod nvme;
 mod pacing;
 mod pages;
 pub mod payload;

@@ -98,6 +98,14 @@ impl Output {
         self.buffers.push_back(std::mem::take(bytes));
     }
 
+    /// Takes all unsent bytes.
+    #[cfg(test)]
+    pub fn take(&mut self) -> Vec<u8> {
+        let bytes: Vec<u8> = self.buffers.iter().flatten().skip(self.sent).copied().collect();
+        *self = Output::default();
+        bytes
+    }
+
     /// Sends as much as the socket accepts. Returns `true` if anything was sent, and an error if the connection is
     /// broken.
     pub fn send(&mut self, stream: &mut Stream) -> (bool, io::Result<()>) {

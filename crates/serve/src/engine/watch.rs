@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 use floatgate_core::device_file::DeviceConfig;
 use floatgate_core::flash::Block;
 use floatgate_core::results::{Answered, Counters, Sample, Series, Width, Window};
-use floatgate_core::sim::request::Operation;
+use floatgate_core::sim::request::{Completion, Operation, Status};
 use floatgate_core::sim::time::Time;
 use floatgate_core::simulation::Ssd;
 
@@ -75,6 +75,18 @@ pub struct Totals {
     pub bytes: u64,
     /// Failed requests.
     pub errors: u64,
+}
+
+impl Totals {
+    /// Counts a completed request.
+    #[inline]
+    pub(super) fn note(&mut self, completion: &Completion) {
+        self.count += 1;
+        match completion.status {
+            Status::Ok => self.bytes += completion.request.bytes(),
+            _ => self.errors += 1,
+        }
+    }
 }
 
 /// Error: the engine runs without a clock, so it has no speed to change.

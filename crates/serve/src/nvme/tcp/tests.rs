@@ -1,0 +1,489 @@
+//! Tests of controllers and sessions without sockets, and random input.
+
+use floatgate_core::device_file;
+use floatgate_core::simulation::{Device, Options};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+use super::connection::{Exchange, Services};
+use super::pdu::{self, COMMON, Common, HEADER, INITIALIZE, flag, kind};
+use super::session::LONGEST_PDU;
+use crate::budget::Budget;
+use crate::clock::Wall;
+use crate::engine::{Engine, Pace, Port};
+use crate::nvme::client::{command, identify, log_page, on_blocks};
+use crate::nvme::controller::MAX_QUEUES;
+use crate::nvme::identify::Drive;
+use crate::nvme::target::{Queue, Target};
+use crate::nvme::wire::{
+    Command, DISCOVERY_NQN, Status, admin, fabrics, feature, get, io, log, property, put, put_text,
+};
+use crate::nvme::work::Works;
+use crate::payload::memory::Memory;
+
+/// A server without sockets, and its connections.
+struct Bench {
+    target: Target,
+    engine: Engine,
+    works: Works,
+    port: Port,
+    exchanges: Vec<Exchange>,
+    now: Wall,
+}
+
+/// A PDU of the server.
+#[derive(Clone, Debug, PartialEq)]
+struct Reply {
+    kind: u8,
+    bytes: Vec<u8>,
+}
+
+impl Reply {
+    fn status(&self) -> Status {
+        assert_eq!(self.kind, kind::RESPONSE, "{self:?}");
+        Status::of_bits(u16::from_le_bytes(get(&self.bytes, 22)))
+    }
+
+    fn result(&self) -> u64 {
+        u64::from_le_bytes(get(&self.bytes, 8))
+    }
+}
+
+impl Bench {
+    fn new(hosts: &[&str]) -> Bench {
+        let config = device_file::load("tiny", &[]).unwrap();
+        let drive = Drive::new(&config, "test");
+        let device = Device::new(config, Options { attribution: true, ..Options::default() }).unwrap();
+        let memory = Memory::new(drive.blocks * 512, 4096, u64::MAX);
+        let mut engine = Engine::new(device, Box::new(memory), Pace::AtOnce, None);
+        let port = engine.add_port("test", std::sync::Arc::new(|| ()));
+        let target = Target::new(drive, hosts.iter().map(|host| (*host).to_owned()).collect());
+        Bench { target, engine, works: Works::default(), port, exchanges: Vec::new(), now: Wall(0) }
+    }
+
+    /// Adds a connection.
+    fn open(&mut self) -> usize {
+        self.exchanges.push(Exchange::new(Queue::new("127.0.0.1:4420".parse().ok())));
+        self.exchanges.len() - 1
+    }
+
+    /// Adds a connection that is initialized with these digests.
+    fn initialized(&mut self, digests: u8) -> usize {
+        let at = self.open();
+        let mut request = [0; INITIALIZE];
+        let common = Common { kind: kind::INITIALIZE_REQUEST, flags: 0, header: 128, data: 0, length: 128 };
+        common.write(&mut request);
+        request[11] = digests;
+        let replies = self.send(at, &request);
+        assert_eq!((replies.len(), replies[0].kind, replies[0].bytes[11]), (1, kind::INITIALIZE_RESPONSE, digests));
+        at
+    }
+
+    /// Passes bytes to a connection, and runs the device until all commands have completed. Returns the PDUs that the
+    /// server sends to it.
+    fn send(&mut self, at: usize, input: &[u8]) -> Vec<Reply> {
+        let mut taken = 0;
+        loop {
+            let Bench { target, engine, works, port, exchanges, now } = self;
+            let mut budget = Budget::beside(exchanges.iter().map(Exchange::used));
+            let mut services = Services { target, engine, works, port: *port, now: *now };
+            let exchange = &mut exchanges[at];
+            while exchange.resume((at, 0), &mut services, &mut budget) {}
+            let step = exchange.take((at, 0), &input[taken..], &mut services, &mut budget);
+            assert!(step.is_ok() || step.is_err_and(|needed| needed <= LONGEST_PDU));
+            let mut answers = Vec::new();
+            engine.take(*port, *now, true, &mut answers);
+            for answer in &mut answers {
+                let Some(work) = works.complete(answer) else { continue };
+                exchanges[work.client.0].answer(target, &work, answer);
+            }
+            match step {
+                Ok(count) => taken += count,
+                Err(_) => break,
+            }
+        }
+        self.finish();
+        self.replies(at)
+    }
+
+    fn finish(&mut self) {
+        for finished in self.target.take_finished() {
+            let is_admin = |exchange: &&mut Exchange| exchange.session.queue.link == Some((finished.controller, 0));
+            if let Some(exchange) = self.exchanges.iter_mut().find(is_admin) {
+                exchange.finish(&finished);
+            }
+        }
+    }
+
+    /// Takes the PDUs that the server has sent to a connection.
+    fn replies(&mut self, at: usize) -> Vec<Reply> {
+        let mut bytes = self.exchanges[at].output.take();
+        let mut replies = Vec::new();
+        while !bytes.is_empty() {
+            let common = Common::of(&bytes);
+            let rest = bytes.split_off(common.length as usize);
+            replies.push(Reply { kind: common.kind, bytes: std::mem::replace(&mut bytes, rest) });
+        }
+        replies
+    }
+
+    /// Sends a command with data in its capsule. Returns the PDUs of the server.
+    fn call(&mut self, at: usize, command: Command, data: &[u8], room: u32) -> Vec<Reply> {
+        self.send(at, &capsule(command, data, room))
+    }
+
+    /// Connects a queue.
+    fn connect(&mut self, at: usize, number: u16, controller: u16, names: [&str; 2]) -> Reply {
+        let (command, data) = connecting(number, controller, names);
+        self.call(at, command, &data, 0).remove(0)
+    }
+
+    /// Returns a connection with an enabled controller, and its number.
+    fn admin(&mut self) -> (usize, u16) {
+        let (at, nqn) = (self.initialized(0), self.target.drive().nqn.clone());
+        let reply = self.connect(at, 0, u16::MAX, [&nqn, "nqn.host"]);
+        assert_eq!(reply.status(), Status::OK);
+        let set = property_set(0x46_0001);
+        assert_eq!(self.call(at, set, &[], 0)[0].status(), Status::OK);
+        (at, reply.result() as u16)
+    }
+
+    /// Returns an I/O queue, after its admin queue.
+    fn io(&mut self) -> (usize, usize) {
+        let (admin, controller) = self.admin();
+        let (at, nqn) = (self.initialized(0), self.target.drive().nqn.clone());
+        assert_eq!(self.connect(at, 1, controller, [&nqn, "nqn.host"]).status(), Status::OK);
+        (admin, at)
+    }
+}
+
+fn connecting(number: u16, controller: u16, [subsystem, host]: [&str; 2]) -> (Command, Vec<u8>) {
+    let mut connect = command(admin::FABRICS);
+    connect.0[4] = fabrics::CONNECT;
+    put(&mut connect.0, 42, number.to_le_bytes());
+    put(&mut connect.0, 44, 31_u16.to_le_bytes());
+    let mut data = vec![0; 1024];
+    put(&mut data, 16, controller.to_le_bytes());
+    put_text(&mut data, 256, 256, subsystem, 0);
+    put_text(&mut data, 512, 256, host, 0);
+    (connect, data)
+}
+
+fn property_set(configuration: u64) -> Command {
+    let mut set = command(admin::FABRICS);
+    set.0[4] = fabrics::PROPERTY_SET;
+    put(&mut set.0, 44, property::CONFIGURATION.to_le_bytes());
+    put(&mut set.0, 48, configuration.to_le_bytes());
+    set
+}
+
+/// Returns a capsule. Without data, its descriptor names `room` bytes in the memory of the host.
+fn capsule(mut command: Command, data: &[u8], room: u32) -> Vec<u8> {
+    let length = if data.is_empty() { room } else { data.len() as u32 };
+    put(&mut command.0, 32, length.to_le_bytes());
+    command.0[39] = if data.is_empty() { 0x5a } else { 0x01 };
+    let mut pdu = vec![0; pdu::COMMAND];
+    let data_at = if data.is_empty() { 0 } else { pdu::COMMAND as u8 };
+    let length = (pdu::COMMAND + data.len()) as u32;
+    Common { kind: kind::COMMAND, flags: 0, header: pdu::COMMAND as u8, data: data_at, length }.write(&mut pdu);
+    put(&mut pdu, COMMON, command.0);
+    pdu.extend_from_slice(data);
+    pdu
+}
+
+/// Returns data of the host.
+fn data_pdu(id: u16, tag: u16, offset: u32, data: &[u8], is_last: bool) -> Vec<u8> {
+    let mut pdu = vec![0; HEADER];
+    let flags = if is_last { flag::LAST } else { 0 };
+    let length = (HEADER + data.len()) as u32;
+    Common { kind: kind::FROM_HOST, flags, header: HEADER as u8, data: HEADER as u8, length }.write(&mut pdu);
+    put(&mut pdu, 8, id.to_le_bytes());
+    put(&mut pdu, 10, tag.to_le_bytes());
+    put(&mut pdu, 12, offset.to_le_bytes());
+    put(&mut pdu, 16, (data.len() as u32).to_le_bytes());
+    pdu.extend_from_slice(data);
+    pdu
+}
+
+#[test]
+fn commands_before_connect_or_before_enabling_are_out_of_sequence() {
+    let mut bench = Bench::new(&[]);
+    let at = bench.initialized(0);
+    assert_eq!(bench.call(at, identify(1, 0), &[], 4096)[0].status(), Status::SEQUENCE);
+    let nqn = bench.target.drive().nqn.clone();
+    let controller = bench.connect(at, 0, u16::MAX, [&nqn, "nqn.host"]).result() as u16;
+    assert_eq!(bench.call(at, identify(1, 0), &[], 4096)[0].status(), Status::SEQUENCE);
+    let other = bench.initialized(0);
+    assert_eq!(bench.connect(other, 1, controller, [&nqn, "nqn.host"]).status(), Status::SEQUENCE);
+    assert_eq!(bench.connect(at, 0, u16::MAX, [&nqn, "nqn.host"]).status(), Status::SEQUENCE);
+    bench.call(at, property_set(0x46_0001), &[], 0);
+    let page = bench.call(at, identify(1, 0), &[], 4096).remove(0);
+    assert_eq!((page.kind, page.bytes.len()), (kind::TO_HOST, HEADER + 4096));
+    assert_eq!(bench.call(at, identify(1, 0), &[], 4092)[0].status(), Status::DATA_LENGTH);
+}
+
+#[test]
+fn a_connect_with_wrong_parameters_names_them() {
+    let mut bench = Bench::new(&["nqn.friend"]);
+    let nqn = bench.target.drive().nqn.clone();
+    let at = bench.initialized(0);
+    let mut connect = |number, controller, names| {
+        let reply = bench.connect(at, number, controller, names);
+        (reply.status(), reply.result())
+    };
+    let invalid = |at: u64| (Status::CONNECT_INVALID, at);
+    assert_eq!(connect(0, u16::MAX, ["nqn.other", "nqn.friend"]), invalid(1 << 16 | 256));
+    assert_eq!(connect(0, u16::MAX, [&nqn, ""]), invalid(1 << 16 | 512));
+    assert_eq!(connect(0, 7, [&nqn, "nqn.friend"]), invalid(1 << 16 | 16));
+    assert_eq!(connect(1, 7, [&nqn, "nqn.friend"]), invalid(1 << 16 | 16));
+    assert_eq!(connect(MAX_QUEUES + 1, 7, [&nqn, "nqn.friend"]), invalid(42));
+    assert_eq!(connect(0, u16::MAX, [&nqn, "nqn.stranger"]), (Status::CONNECT_HOST, 0));
+    assert_eq!(connect(0, u16::MAX, [&nqn, "nqn.friend"]), (Status::OK, 1));
+}
+
+#[test]
+fn a_queue_is_connected_once_and_by_its_own_host() {
+    let mut bench = Bench::new(&[]);
+    let (_, controller) = bench.admin();
+    let nqn = bench.target.drive().nqn.clone();
+    let [one, other] = [bench.initialized(0), bench.initialized(0)];
+    assert_eq!(bench.connect(one, 1, controller, [&nqn, "nqn.thief"]).status(), Status::CONNECT_INVALID);
+    assert_eq!(bench.connect(one, 1, controller, [&nqn, "nqn.host"]).status(), Status::OK);
+    assert_eq!(bench.connect(other, 1, controller, [&nqn, "nqn.host"]).status(), Status::CONNECT_BUSY);
+    bench.target.end(&bench.exchanges[one].session.queue.clone());
+    assert_eq!(bench.connect(other, 1, controller, [&nqn, "nqn.host"]).status(), Status::OK);
+}
+
+#[test]
+fn data_in_capsules_and_transferred_data_are_written_and_read() {
+    let mut bench = Bench::new(&[]);
+    let (_, at) = bench.io();
+    let small = vec![3; 8192];
+    assert_eq!(bench.call(at, on_blocks(io::WRITE, 0, 16), &small, 0)[0].status(), Status::OK);
+    let large: Vec<u8> = (0..200 << 10).map(|byte: u32| (byte % 251) as u8).collect();
+    let mut write = on_blocks(io::WRITE, 16, 400);
+    put(&mut write.0, 2, 9_u16.to_le_bytes());
+    let ready = bench.call(at, write, &[], 200 << 10).remove(0);
+    let [id, tag] = [8, 10].map(|at| u16::from_le_bytes(get(&ready.bytes, at)));
+    assert_eq!((ready.kind, id, get(&ready.bytes, 16)), (kind::READY, 9, (200_u32 << 10).to_le_bytes()));
+    assert_eq!(bench.send(at, &data_pdu(9, tag, 0, &large[..128 << 10], false)), []);
+    let done = bench.send(at, &data_pdu(9, tag, 128 << 10, &large[128 << 10..], true));
+    assert_eq!(done[0].status(), Status::OK);
+    let read = bench.call(at, on_blocks(io::READ, 0, 416), &[], 208 << 10);
+    assert!(read[0].bytes[HEADER..] == [small, large].concat() && read[1].status() == Status::OK);
+}
+
+#[test]
+fn compare_verify_zeroes_and_deallocation() {
+    let mut bench = Bench::new(&[]);
+    let (_, at) = bench.io();
+    let data = [7; 4096];
+    bench.call(at, on_blocks(io::WRITE, 8, 8), &data, 0);
+    assert_eq!(bench.call(at, on_blocks(io::COMPARE, 8, 8), &data, 0)[0].status(), Status::OK);
+    assert_eq!(bench.call(at, on_blocks(io::COMPARE, 0, 8), &data, 0)[0].status(), Status::COMPARE_FAILURE);
+    assert_eq!(bench.call(at, on_blocks(io::VERIFY, 8, 8), &[], 0)[0].status(), Status::OK);
+    assert_eq!(bench.call(at, on_blocks(io::VERIFY, 0, 2049), &[], 0)[0].status(), Status::INVALID_FIELD);
+    assert_eq!(bench.call(at, on_blocks(io::WRITE_ZEROES, 8, 1), &[], 0)[0].status(), Status::OK);
+    let expected = [vec![0; 512], vec![7; 3584]].concat();
+    assert_eq!(bench.call(at, on_blocks(io::READ, 8, 8), &[], 4096)[0].bytes[HEADER..], expected);
+    let mut range = [0; 16];
+    put(&mut range, 4, 8_u32.to_le_bytes());
+    put(&mut range, 8, 8_u64.to_le_bytes());
+    let mut deallocate = on_blocks(io::DATASET_MANAGEMENT, 0, 1);
+    put(&mut deallocate.0, 44, 4_u32.to_le_bytes());
+    assert_eq!(bench.call(at, deallocate, &range, 0)[0].status(), Status::OK);
+    assert_eq!(bench.call(at, on_blocks(io::READ, 8, 8), &[], 4096)[0].bytes[HEADER..], [0; 4096]);
+    let blocks = bench.target.drive().blocks;
+    assert_eq!(bench.call(at, on_blocks(io::READ, blocks, 1), &[], 512)[0].status(), Status::LBA_RANGE);
+}
+
+#[test]
+fn refused_commands_are_in_the_error_log() {
+    let mut bench = Bench::new(&[]);
+    let (admin, at) = bench.io();
+    // Format, Sanitize, and a reservation.
+    for opcode in [0x80, 0x84] {
+        assert_eq!(bench.call(admin, command(opcode), &[], 0)[0].status(), Status::INVALID_OPCODE);
+    }
+    assert_eq!(bench.call(at, on_blocks(0x0d, 5, 1), &[0; 16], 0)[0].status(), Status::INVALID_OPCODE);
+    let page = bench.call(admin, log_page(log::ERRORS, 4096), &[], 4096).remove(0).bytes.split_off(HEADER);
+    assert_eq!((u64::from_le_bytes(get(&page, 0)), page[8], page[31]), (3, 1, 0x0d));
+    assert_eq!((u64::from_le_bytes(get(&page, 16)), page[64 + 31], page[128 + 31]), (5, 0x84, 0x80));
+    let health = bench.call(admin, log_page(log::HEALTH, 512), &[], 512).remove(0).bytes.split_off(HEADER);
+    assert_eq!(u64::from_le_bytes(get(&health, 176)), 3);
+}
+
+#[test]
+fn health_has_the_figures_of_the_device() {
+    let mut bench = Bench::new(&[]);
+    let (admin, at) = bench.io();
+    let data = vec![1; 8192];
+    (0..126).for_each(|index| drop(bench.call(at, on_blocks(io::WRITE, 16 * index, 16), &data, 0)));
+    bench.call(at, on_blocks(io::READ, 0, 1), &[], 512);
+    let page = bench.call(admin, log_page(log::HEALTH, 512), &[], 512).remove(0).bytes.split_off(HEADER);
+    let of = |at| u64::from_le_bytes(get(&page, at));
+    // 2,016 sectors are written: three units of 1,000, rounded up.
+    assert_eq!([of(32), of(48), of(64), of(80), of(112), of(144)], [1, 3, 1, 126, 1, 0]);
+    assert_eq!(page[..6], [0, 42, 1, 100, 10, 0]);
+}
+
+#[test]
+fn requests_for_events_wait_until_they_are_aborted_or_the_host_is_lost() {
+    let mut bench = Bench::new(&[]);
+    let (at, _) = bench.admin();
+    let mut event = command(admin::ASYNC_EVENT);
+    put(&mut event.0, 2, 77_u16.to_le_bytes());
+    assert_eq!(bench.call(at, event, &[], 0), []);
+    let mut abort = command(admin::ABORT);
+    put(&mut abort.0, 42, 77_u16.to_le_bytes());
+    let replies = bench.call(at, abort, &[], 0);
+    assert_eq!((replies[0].result(), replies[1].status()), (0, Status::ABORTED));
+    assert_eq!(bench.call(at, abort, &[], 0)[0].result(), 1);
+    let mut keep_alive = command(admin::SET_FEATURES);
+    keep_alive.0[40] = feature::KEEP_ALIVE;
+    put(&mut keep_alive.0, 44, 1000_u32.to_le_bytes());
+    bench.call(at, keep_alive, &[], 0);
+    bench.target.expire(Wall(999_999_999));
+    assert!(bench.target.has(&bench.exchanges[at].session.queue));
+    bench.target.expire(Wall(1_000_000_000));
+    assert!(!bench.target.has(&bench.exchanges[at].session.queue));
+}
+
+#[test]
+fn discovery_lists_the_drive_to_hosts_that_may_connect() {
+    for (host, records) in [("nqn.friend", 1_u64), ("nqn.stranger", 0)] {
+        let mut bench = Bench::new(&["nqn.friend"]);
+        let at = bench.initialized(0);
+        assert_eq!(bench.connect(at, 0, u16::MAX, [DISCOVERY_NQN, host]).status(), Status::OK);
+        bench.call(at, property_set(0x46_0001), &[], 0);
+        let page = bench.call(at, log_page(log::DISCOVERY, 2048), &[], 2048).remove(0).bytes.split_off(HEADER);
+        assert_eq!(u64::from_le_bytes(get(&page, 8)), records);
+        let record = &page[1024..];
+        let is_named = record[256..].starts_with(bench.target.drive().nqn.as_bytes());
+        assert_eq!((is_named, record.starts_with(&[3, 1, 2])), (records == 1, records == 1));
+        assert_eq!(record[32..36] == *b"4420", records == 1);
+        assert_eq!(bench.call(at, log_page(log::HEALTH, 512), &[], 512)[0].status(), Status::INVALID_LOG);
+        assert_eq!(bench.call(at, identify(0, 1), &[], 4096)[0].status(), Status::INVALID_FIELD);
+    }
+}
+
+#[test]
+fn violations_of_the_protocol_end_the_connection_with_their_reason() {
+    let with = |pdu: &[u8], at: usize, byte: u8| {
+        let mut changed = pdu.to_vec();
+        changed[at] = byte;
+        changed
+    };
+    let read = capsule(on_blocks(io::READ, 0, 1), &[], 512);
+    let small = data_pdu(0, 0, 0, &[0; 512], true);
+    for (input, reason) in [
+        (with(&read, 0, 0x05), 1),                // a type that only the controller sends
+        (with(&read, 2, 71), 1),                  // length of the header
+        (with(&read, 6, 0xff), 1),                // length of the PDU
+        (with(&read, 1, flag::HEADER_DIGEST), 1), // a digest that was not agreed
+        (with(&read, 3, 2), 1),                   // offset of the data
+        (vec![0, 0, 128, 0, 128, 0, 0, 0], 2),    // a second request to initialize
+        (small.clone(), 1),                       // data that nobody wants
+        (capsule(on_blocks(io::WRITE, 0, 16), &[0; 8196], 0), 5),
+    ] {
+        let mut bench = Bench::new(&[]);
+        let (_, at) = bench.io();
+        let replies = bench.send(at, &input);
+        let [Reply { kind: kind::CONTROLLER_TERMINATES, bytes }] = &replies[..] else { panic!("{replies:?}") };
+        assert_eq!((bytes[8], &bytes[HEADER..HEADER + 8]), (reason, &input[..8]), "{input:?}");
+        assert!(bench.exchanges[at].ending);
+    }
+    // Data out of order, too many, and a last part that is missing.
+    let part = [0; 1024];
+    for (offset, data, is_last, reason) in
+        [(512, &part[..512], false, 4), (0, &part[..], true, 1), (0, &part[..], false, 1), (0, &part[..512], true, 1)]
+    {
+        let mut bench = Bench::new(&[]);
+        let (_, at) = bench.io();
+        let ready = bench.call(at, on_blocks(io::WRITE, 0, 2), &[], 1024).remove(0);
+        assert_eq!(ready.kind, kind::READY);
+        let replies = bench.send(at, &data_pdu(0, 0, offset, data, is_last));
+        let is_complete = offset == 0 && data.len() == 1024 && is_last;
+        assert_eq!(replies[0].kind == kind::RESPONSE, is_complete);
+        assert!(is_complete || replies[0].bytes[8] == reason, "{replies:?}");
+    }
+}
+
+/// Returns random steps: bytes, or PDUs that are mostly valid.
+fn steps() -> impl Strategy<Value = Vec<(u8, u8, u8, u64, u32, u16)>> {
+    vec((any::<u8>(), any::<u8>(), any::<u8>(), any::<u64>(), any::<u32>(), any::<u16>()), 1..24)
+}
+
+/// Returns the input of a step.
+fn input((kind, one, other, long, middle, short): (u8, u8, u8, u64, u32, u16)) -> Vec<u8> {
+    const ADMIN: [u8; 10] = [0x02, 0x06, 0x08, 0x09, 0x0a, 0x0c, 0x18, 0x7f, 0x00, 0x80];
+    const IO: [u8; 9] = [0x00, 0x01, 0x02, 0x05, 0x08, 0x09, 0x0c, 0x7f, 0x0d];
+    let opcode = if kind & 1 == 0 { ADMIN[usize::from(one) % 10] } else { IO[usize::from(one) % 9] };
+    let mut command = on_blocks(opcode, long % 4096, 1 + u32::from(short % 64));
+    put(&mut command.0, 2, (short % 8).to_le_bytes());
+    let data = vec![other; 512 * (usize::from(other) % 16)];
+    match kind >> 1 & 7 {
+        0 => long.to_le_bytes().iter().chain(&middle.to_le_bytes()).copied().collect(),
+        1 => {
+            put(&mut command.0, 40, long.to_le_bytes());
+            put(&mut command.0, 48, middle.to_le_bytes());
+            capsule(command, &data, middle % (2 << 20))
+        }
+        2 => data_pdu(short % 8, other.into(), middle % 4096 / 512 * 512, &data, one & 1 != 0),
+        3 => {
+            let mut pdu = capsule(command, &data, 4096);
+            let at = usize::from(short) % pdu.len();
+            pdu[at] ^= one;
+            pdu
+        }
+        4 => {
+            put(&mut command.0, 40, [one % 0x20, 0, other, 0]);
+            capsule(command, &[], 4096)
+        }
+        5 => capsule(command, &[], 512 * (1 + u32::from(short % 64))),
+        _ => capsule(command, &data, 0),
+    }
+}
+
+/// Passes random steps to queues of all kinds. Nothing panics, the memory of a queue is bounded, and a connection that
+/// has ended sends nothing more.
+fn run(steps: &[(u8, u8, u8, u64, u32, u16)]) {
+    let mut bench = Bench::new(&[]);
+    let (admin, at) = bench.io();
+    let [raw, plain] = [bench.open(), bench.initialized(3)];
+    let queues = [admin, at, at, at, raw, plain];
+    for step in steps {
+        let queue = queues[step.5 as usize % queues.len()];
+        let was_over = bench.exchanges[queue].ending;
+        let replies = bench.send(queue, &input(*step));
+        assert!(!was_over || replies.is_empty(), "{replies:?}");
+        assert!(bench.exchanges[queue].used() <= 33 << 20 && bench.works.is_empty());
+        let limit = u32::from(bench.exchanges[queue].session.queue.entries) + 1;
+        assert!(bench.exchanges[queue].in_flight <= limit, "{} {limit}", bench.exchanges[queue].in_flight);
+    }
+    bench.engine.device().devices().for_each(|device| device.check_invariants().unwrap());
+}
+
+#[test]
+fn random_input_ends_at_most_its_connection() {
+    TestRunner::new(Config::default())
+        .run(&steps(), |steps| {
+            run(&steps);
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+#[ignore = "ten million PDUs; `make soak` runs it"]
+fn ten_million_random_pdus_end_at_most_their_connections() {
+    // 11.5 PDUs each on average.
+    let config = Config { cases: 870_000, ..Config::default() };
+    TestRunner::new(config)
+        .run(&steps(), |steps| {
+            run(&steps);
+            Ok(())
+        })
+        .unwrap();
+}
