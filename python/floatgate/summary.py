@@ -1726,7 +1726,7 @@ class LiveFrontend(Node):
     }
 
     name: str
-    """Name of the frontend: `nbd`, `vhost-user`, or `control` for `trim-all`."""
+    """Name of the frontend: `nbd`, `vhost-user`, `nvme-tcp`, or `control` for `trim-all`."""
 
     deducted_read_us: float
     """Overhead deducted from a 4 KiB read of about 65 us, in real time: sending and receiving, measured by a

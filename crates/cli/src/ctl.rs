@@ -189,7 +189,8 @@ fn status(answer: &Value) -> Result<String, Failure> {
     }
     let pace = frame.speed.map_or("as fast as possible".to_owned(), |speed| format!("at a speed of {speed}"));
     let vhost_user = info.vhost_user.iter().map(|path| format!("vhost-user {path}"));
-    let places: Vec<String> = info.addresses.iter().cloned().chain(vhost_user).collect();
+    let nvme = info.nvme.iter().map(|address| format!("NVMe tcp://{address}"));
+    let places: Vec<String> = info.addresses.iter().cloned().chain(vhost_user).chain(nvme).collect();
     let mut text = format!("{}: {} at {}\n", info.device, bytes(info.logical_bytes), places.join(", "));
     text += &format!("  up             {:.0} s, simulated {:.3} s, {pace}\n", frame.wall_s, frame.simulated_s);
     for (operation, requests) in frame.requests.iter().filter(|(_, requests)| requests.count + requests.errors > 0) {

@@ -25,7 +25,7 @@ use floatgate_run::simulated::summary_of_any;
 use floatgate_run::text::summary::{self, Around};
 use floatgate_run::warnings::{depends_on_load, not_steady};
 use floatgate_serve::monitor::Monitor;
-use floatgate_serve::{Address, Finished, Options, ServeError, Server, SocketAddresses, Sockets, idle};
+use floatgate_serve::{Finished, Options, ServeError, Server, SocketAddresses, Sockets, idle};
 use floatgate_workload::file::Stop;
 
 use crate::failure::{Failure, say, warn};
@@ -88,8 +88,8 @@ pub fn session(
         args.out.as_deref().map(|out| Directory::open(out, &interrupt.wait())).transpose().map_err(Failure::Fault)?;
     // Clients that connect while the device is filled wait. The monitor already responds.
     let sockets = Sockets::open(&args.places(config)?)?;
-    let addresses = sockets.addresses().to_vec();
-    let doors = args.monitor.open(&addresses, args.allow_remote, token)?;
+    let places = sockets.places().clone();
+    let doors = args.monitor.open(&places.nbd, args.allow_remote, token)?;
     let monitor = doors.start(config, &sockets, args.image.is_some()).map_err(Failure::fault)?;
     let is_filled = args.precondition() != "none";
     if !is_filled {
@@ -134,7 +134,7 @@ pub fn session(
         written = directory.write(&summary, |_| Ok(Vec::new())).map_err(Failure::Fault)?;
         written.extend(directory.write_members(&summary, &interrupt.wait()).map_err(Failure::Fault)?);
     }
-    args.print(&summary, &addresses, &written, out)?;
+    args.print(&summary, &places, &written, out)?;
     args.end(trouble, finished)
 }
 
@@ -183,10 +183,11 @@ impl ServeArgs {
     /// Returns the addresses for clients.
     fn places(&self, config: &DeviceConfig) -> Result<SocketAddresses, Failure> {
         let mut nbd = self.nbd.clone();
-        if nbd.is_empty() && self.vhost_user.is_none() {
+        if nbd.is_empty() && self.vhost_user.is_none() && self.nvme.is_empty() {
             nbd.push(format!("unix:{}.sock", config.name.replace(['/', ' '], "-")).parse().map_err(Failure::mistake)?);
         }
-        Ok(SocketAddresses { nbd, vhost_user: self.vhost_user.clone(), allow_remote: self.allow_remote })
+        let (vhost_user, nvme) = (self.vhost_user.clone(), self.nvme.clone());
+        Ok(SocketAddresses { nbd, vhost_user, nvme, allow_remote: self.allow_remote })
     }
 
     fn options(
@@ -201,6 +202,7 @@ impl ServeArgs {
         let recorder = self.record.as_deref().map(record).transpose()?;
         Ok(Options {
             vhost_queues: self.vhost_queues,
+            nvme_hosts: self.allow_host.clone(),
             no_delay: self.no_delay,
             speed: self.speed.unwrap_or_default(),
             no_spin: self.no_spin,
@@ -247,14 +249,15 @@ impl ServeArgs {
     fn print(
         &self,
         summary: &Summary,
-        addresses: &[Address],
+        places: &SocketAddresses,
         written: &[PathBuf],
         out: &mut impl Write,
     ) -> Result<(), Failure> {
         let with_warnings = !(std::io::stdout().is_terminal() && std::io::stderr().is_terminal());
-        let nbd = addresses.iter().map(|address| format!("NBD clients at {address}"));
-        let vhost_user = self.vhost_user.iter().map(|path| format!("vhost-user clients at {}", path.display()));
-        let served: Vec<String> = nbd.chain(vhost_user).collect();
+        let nbd = places.nbd.iter().map(|address| format!("NBD clients at {address}"));
+        let vhost_user = places.vhost_user.iter().map(|path| format!("vhost-user clients at {}", path.display()));
+        let nvme = places.nvme.iter().map(|address| format!("NVMe hosts at tcp://{address}"));
+        let served: Vec<String> = nbd.chain(vhost_user).chain(nvme).collect();
         let around = Around { descriptions: &served, prepared_s: None, written, with_warnings, with_details: true };
         let text = if self.json { summary.to_json() } else { summary::text(summary, &around) };
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)

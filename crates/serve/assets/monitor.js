@@ -510,7 +510,7 @@
     setText(at("device"), info.device);
     document.title = `${info.device} – Floatgate monitor`;
     setText(at("about"), `${bytes(info.logical_bytes)} visible of ${bytes(info.physical_bytes)}; ${info.channels} channels, ` +
-      `${info.dies} dies, ${info.planes} planes of ${info.blocks_per_plane} blocks; at ${[...info.addresses, ...(info.vhost_user ? [`vhost-user ${info.vhost_user}`] : [])].join(", ")}`);
+      `${info.dies} dies, ${info.planes} planes of ${info.blocks_per_plane} blocks; at ${[...info.addresses, ...(info.vhost_user ? [`vhost-user ${info.vhost_user}`] : []), ...info.nvme.map((address) => `NVMe tcp://${address}`)].join(", ")}`);
     at("control").hidden = !status.controls;
     at("read-only").hidden = status.controls;
     at("control").querySelector("[value=power-cut]").hidden = !info.power_cut;

@@ -10,6 +10,7 @@
 
 use std::cmp::Ordering;
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{self, AtomicBool};
 use std::sync::{Arc, Mutex};
@@ -22,14 +23,19 @@ use floatgate_core::simulation::{Device, Options, Ssd};
 use rustix::event::Timespec;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+use crate::address::Address;
 use crate::client::Client;
 use crate::clock::{Clock, Speed, Wall, set_timer_slack};
 use crate::engine::{Cost, Engine, Pace, Port};
+use crate::listen::Listener;
 use crate::nbd::session::Export;
+use crate::nvme::identify::Drive;
+use crate::nvme::target::Target;
+use crate::pacing::lock;
 use crate::payload::memory::Memory;
 use crate::threads::{Bell, spawn};
 use crate::vhost::blk::Disk;
-use crate::{nbd, vhost};
+use crate::{nbd, nvme, vhost};
 
 /// Measured properties of the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -145,6 +151,28 @@ pub fn nbd_cost(spin: Wall) -> io::Result<Cost> {
         });
         frontend.add(ours)?;
         Ok(Ends { server: Box::new(move || frontend.run()), client: Box::new(move || boxed(Client::over(theirs)?)) })
+    })
+}
+
+/// Measures the cost of requests over NVMe/TCP. Hosts use TCP, which takes longer than a Unix socket.
+pub fn nvme_cost(spin: Wall) -> io::Result<Cost> {
+    cost(&|bench| {
+        let listener = Listener::open(&Address::Tcp((Ipv4Addr::LOCALHOST, 0).into()))?;
+        let Address::Tcp(address) = *listener.address() else { unreachable!("the listener uses TCP") };
+        let drive = Drive::new(lock(&bench.engine).0.device().config(), "calibrate");
+        let nqn = drive.nqn.clone();
+        let frontend = nvme::tcp::frontend::Frontend::new(nvme::tcp::frontend::Parts {
+            engine: bench.engine.clone(),
+            port: bench.port,
+            target: Target::new(drive, Vec::new()),
+            listeners: vec![listener],
+            bell: Arc::clone(&bench.bell),
+            stop: Arc::clone(&bench.stop),
+            spin,
+        });
+        let shape = nvme::client::Shape { no_flow_control: true, ..Default::default() };
+        let client = move || boxed(nvme::client::Client::connect_to(address, &nqn, 1, shape)?);
+        Ok(Ends { server: Box::new(move || frontend.run()), client: Box::new(client) })
     })
 }
 
@@ -317,6 +345,15 @@ impl Asks for Client {
     }
     fn write(&mut self, at: u64, data: &[u8]) -> io::Result<()> {
         self.write(at, data, false)
+    }
+}
+
+impl Asks for nvme::client::Client {
+    fn read(&mut self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        self.read(at, into)
+    }
+    fn write(&mut self, at: u64, data: &[u8]) -> io::Result<()> {
+        self.write(at, data)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The server: starts the threads of the frontends, and collects the results when it stops.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -11,17 +11,20 @@ use floatgate_core::simulation::{Options as DeviceOptions, Outcome};
 use floatgate_core::summary::Live;
 
 use crate::address::Address;
-use crate::calibrate::{Calibration, calibrate, nbd_cost, vhost_cost};
+use crate::calibrate::{Calibration, calibrate, nbd_cost, nvme_cost, vhost_cost};
 use crate::clock::{Clock, Speed, Wall};
-use crate::engine::{Cost, Engine, Pace, PowerCut, Waker};
+use crate::engine::{Cost, Engine, Pace, Port, PowerCut, Waker};
 use crate::error::ServeError;
 use crate::image::{Members, Recovered, Store};
 use crate::listen::Listener;
 use crate::nbd::session::Export;
+use crate::nvme::identify::Drive;
+use crate::nvme::target::Target;
+use crate::nvme::tcp::frontend as nvme_tcp;
 use crate::payload::memory::Memory;
 use crate::record::Recorder;
 use crate::roster::Roster;
-use crate::sockets::Sockets;
+use crate::sockets::{SocketAddresses, Sockets};
 use crate::threads::{Bell, spawn};
 use crate::timeline::Timeline;
 use crate::vhost::blk::Disk;
@@ -32,6 +35,8 @@ use floatgate_array::AnySsd;
 pub struct Options {
     /// Queues that each vhost-user client may use.
     pub vhost_queues: u16,
+    /// NQNs of the NVMe hosts that may connect. Empty: all.
+    pub nvme_hosts: Vec<String>,
     /// True to reply as soon as possible, without a clock.
     pub no_delay: bool,
     /// Simulated time per unit of real time.
@@ -52,14 +57,24 @@ pub struct Options {
     pub image: Option<(Store, DeviceOptions)>,
 }
 
+/// What clients of each frontend need.
+struct Clients {
+    export: Export,
+    nbd: Vec<Listener>,
+    vhost_user: Option<Listener>,
+    disk: Disk,
+    nvme: Vec<Listener>,
+    target: Target,
+    idle_limit: Wall,
+}
+
 /// A running server.
 pub struct Server {
     engine: Arc<Mutex<Engine>>,
     /// Thread of each frontend, and the bell that wakes it.
     frontends: Vec<(JoinHandle<()>, Arc<Bell>)>,
     stop: Arc<AtomicBool>,
-    addresses: Vec<Address>,
-    vhost_user: Option<PathBuf>,
+    places: SocketAddresses,
     calibration: Calibration,
     costs: Costs,
     speed: Speed,
@@ -110,12 +125,14 @@ pub struct Costs {
     pub nbd: Cost,
     /// Cost of vhost-user.
     pub vhost_user: Cost,
+    /// Cost of NVMe over TCP.
+    pub nvme: Cost,
 }
 
 impl Costs {
     /// Returns the costs without those that exceed the times of the device's flash, and why they are left out.
     pub fn plausible(mut self, device: &DeviceConfig, speed: Speed) -> (Costs, Vec<String>) {
-        let frontends = [("NBD", &mut self.nbd), ("vhost-user", &mut self.vhost_user)];
+        let frontends = [("NBD", &mut self.nbd), ("vhost-user", &mut self.vhost_user), ("NVMe/TCP", &mut self.nvme)];
         let refused = frontends.into_iter().filter_map(|(name, cost)| {
             let refusal = cost.refusal(name, device, speed)?;
             *cost = Cost::default();
@@ -142,11 +159,13 @@ impl Server {
             None => {
                 let nbd = measured(!sockets.nbd.is_empty(), nbd_cost)?;
                 let vhost_user = measured(sockets.vhost_user().is_some(), vhost_cost)?;
-                Costs { nbd, vhost_user }.plausible(device.config(), options.speed)
+                let nvme = measured(!sockets.nvme.is_empty(), nvme_cost)?;
+                Costs { nbd, vhost_user, nvme }.plausible(device.config(), options.speed)
             }
         };
         let vhost_user = sockets.listen_vhost_user()?;
         let export = export_of(&device);
+        let drive = Drive::at(device.config(), sockets.nvme());
         let start = Wall::now();
         let clock = Clock::new(start, options.speed);
         // The clock continues at the simulated time that preconditioning has reached.
@@ -172,75 +191,90 @@ impl Server {
             engine: Arc::new(Mutex::new(engine)),
             frontends: Vec::new(),
             stop: Arc::new(AtomicBool::new(false)),
-            addresses: sockets.addresses().to_vec(),
-            vhost_user: sockets.vhost_user().map(Path::to_owned),
+            places: sockets.places().clone(),
             calibration,
             costs,
             speed: options.speed,
             roster: Roster::default(),
         };
-        let (queues, idle_limit) = (options.vhost_queues, options.idle_limit);
-        server.start_fronts(export, sockets.nbd, vhost_user, queues, idle_limit)?;
+        let clients = Clients {
+            target: Target::new(drive, options.nvme_hosts),
+            disk: disk_of(&export, options.vhost_queues),
+            export,
+            nbd: sockets.nbd,
+            vhost_user,
+            nvme: sockets.nvme,
+            idle_limit: options.idle_limit,
+        };
+        server.start_fronts(clients)?;
         Ok(server)
     }
 
+    /// Adds a frontend to the engine.
+    fn add_port(&self, name: &str, cost: Cost) -> io::Result<(Port, Arc<Bell>)> {
+        let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        let bell = Arc::new(Bell::new()?);
+        let ring = Arc::clone(&bell);
+        let waker: Waker = Arc::new(move || ring.ring());
+        let port = engine.add_port(name, waker);
+        engine.set_cost(port, cost);
+        Ok((port, bell))
+    }
+
     /// Starts the threads of the frontends that have a listener. All ports are added before the first request.
-    fn start_fronts(
-        &mut self,
-        export: Export,
-        nbd: Vec<Listener>,
-        vhost_user: Option<Listener>,
-        queues: u16,
-        idle_limit: Wall,
-    ) -> io::Result<()> {
-        let ports = {
-            let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut add = |name: &str, cost: Cost| -> io::Result<_> {
-                let bell = Arc::new(Bell::new()?);
-                let ring = Arc::clone(&bell);
-                let waker: Waker = Arc::new(move || ring.ring());
-                let port = engine.add_port(name, waker);
-                engine.set_cost(port, cost);
-                Ok((port, bell))
-            };
-            let nbd_port = if nbd.is_empty() { None } else { Some(add(nbd::frontend::NBD, self.costs.nbd)?) };
-            let vhost_port =
-                vhost_user.is_some().then(|| add(vhost::frontend::VHOST_USER, self.costs.vhost_user)).transpose()?;
-            (nbd_port, vhost_port)
-        };
+    fn start_fronts(&mut self, clients: Clients) -> io::Result<()> {
+        let Clients { export, nbd, vhost_user, disk, nvme, target, idle_limit } = clients;
+        let Costs { nbd: nbd_cost, vhost_user: vhost_cost, nvme: nvme_cost } = self.costs;
+        let add = |is_used: bool, name, cost| is_used.then(|| self.add_port(name, cost)).transpose();
+        let nbd_port = add(!nbd.is_empty(), nbd::frontend::NBD, nbd_cost)?;
+        let vhost_port = add(vhost_user.is_some(), vhost::frontend::VHOST_USER, vhost_cost)?;
+        let nvme_port = add(!nvme.is_empty(), nvme_tcp::NVME_TCP, nvme_cost)?;
         let spin = self.calibration.spin;
-        let disk = disk_of(&export, queues);
-        if let (Some((port, bell)), _) = &ports {
-            let (engine, bell, stop) = (Arc::clone(&self.engine), Arc::clone(bell), Arc::clone(&self.stop));
-            let listeners = nbd;
-            let port = *port;
-            let ringer = Arc::clone(&bell);
+        let shared = || (Arc::clone(&self.engine), Arc::clone(&self.stop));
+        let mut started = Vec::new();
+        if let Some((port, bell)) = nbd_port {
+            let ((engine, stop), listeners, ringer) = (shared(), nbd, Arc::clone(&bell));
             let parts = nbd::frontend::Parts { engine, port, export, listeners, bell, stop, spin, idle_limit };
             let mut frontend = nbd::frontend::Frontend::new(parts);
             frontend.enter_clients(self.roster.clone());
-            self.frontends.push((spawn(nbd::frontend::NBD, move || frontend.run())?, ringer));
+            started.push((spawn(nbd::frontend::NBD, move || frontend.run())?, ringer));
         }
-        if let (_, Some((port, bell))) = &ports {
-            let (engine, bell, stop) = (Arc::clone(&self.engine), Arc::clone(bell), Arc::clone(&self.stop));
-            let listener = vhost_user;
-            let port = *port;
-            let ringer = Arc::clone(&bell);
+        if let Some((port, bell)) = vhost_port {
+            let ((engine, stop), listener, ringer) = (shared(), vhost_user, Arc::clone(&bell));
             let parts = vhost::frontend::Parts { engine, port, disk, listener, bell, stop, spin, idle_limit };
             let mut frontend = vhost::frontend::Frontend::new(parts);
             frontend.enter_clients(self.roster.clone());
-            self.frontends.push((spawn(vhost::frontend::VHOST_USER, move || frontend.run())?, ringer));
+            started.push((spawn(vhost::frontend::VHOST_USER, move || frontend.run())?, ringer));
         }
+        if let Some((port, bell)) = nvme_port {
+            let ((engine, stop), listeners, ringer) = (shared(), nvme, Arc::clone(&bell));
+            let parts = nvme_tcp::Parts { engine, port, target, listeners, bell, stop, spin };
+            let mut frontend = nvme_tcp::Frontend::new(parts);
+            frontend.enter_clients(self.roster.clone());
+            started.push((spawn(nvme_tcp::NVME_TCP, move || frontend.run())?, ringer));
+        }
+        self.frontends = started;
         Ok(())
     }
 
     /// Returns the addresses for NBD clients, with the ports that the system has chosen.
     pub fn addresses(&self) -> &[Address] {
-        &self.addresses
+        &self.places.nbd
     }
 
     /// Returns the path of the socket for vhost-user clients.
     pub fn vhost_user(&self) -> Option<&Path> {
-        self.vhost_user.as_deref()
+        self.places.vhost_user.as_deref()
+    }
+
+    /// Returns the addresses for NVMe hosts, with the ports that the system has chosen.
+    pub fn nvme(&self) -> &[Address] {
+        &self.places.nvme
+    }
+
+    /// Returns all addresses.
+    pub fn places(&self) -> &SocketAddresses {
+        &self.places
     }
 
     /// Returns the costs of the frontends.
@@ -322,6 +356,7 @@ impl Server {
         let deducted = |name: &str| match name {
             nbd::frontend::NBD => costs.nbd,
             vhost::frontend::VHOST_USER => costs.vhost_user,
+            nvme_tcp::NVME_TCP => costs.nvme,
             _ => Cost::default(),
         };
         let frontends =

@@ -1,4 +1,4 @@
-//! Sockets for clients. NBD sockets are opened before the device is built, so that clients can connect while it is
+//! Sockets for clients. NBD and NVMe sockets are opened before the device is built, so that clients can connect while it is
 //! being filled. The vhost-user socket is opened when the device is ready.
 
 use std::net::IpAddr;
@@ -15,6 +15,8 @@ pub struct SocketAddresses {
     pub nbd: Vec<Address>,
     /// Path of the socket for vhost-user clients.
     pub vhost_user: Option<PathBuf>,
+    /// TCP addresses for NVMe hosts.
+    pub nvme: Vec<Address>,
     /// Address other than loopback at which listening is allowed.
     pub allow_remote: Option<IpAddr>,
 }
@@ -23,23 +25,28 @@ pub struct SocketAddresses {
 #[derive(Debug)]
 pub struct Sockets {
     pub(crate) nbd: Vec<Listener>,
+    pub(crate) nvme: Vec<Listener>,
     places: SocketAddresses,
 }
 
 impl Sockets {
     /// Opens the sockets, so that their errors are reported before a device is built.
     pub fn open(places: &SocketAddresses) -> Result<Sockets, ServeError> {
-        if let Some(remote) = places.nbd.iter().find(|address| !address.is_allowed(places.allow_remote)) {
+        if let Some(remote) =
+            places.nbd.iter().chain(&places.nvme).find(|address| !address.is_allowed(places.allow_remote))
+        {
             return Err(ServeError::Remote { address: remote.clone() });
         }
         let open =
             |address: &Address| Listener::open(address).map_err(|error| ServeError::Listen(address.clone(), error));
-        let nbd = places.nbd.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        let addresses = nbd.iter().map(|listener| listener.address().clone()).collect();
+        let open = |addresses: &[Address]| addresses.iter().map(open).collect::<Result<Vec<_>, _>>();
+        let (nbd, nvme) = (open(&places.nbd)?, open(&places.nvme)?);
+        let bound = |listeners: &[Listener]| listeners.iter().map(|listener| listener.address().clone()).collect();
         if let Some(path) = &places.vhost_user {
             check_path(path).map_err(|error| ServeError::Listen(Address::Unix(path.clone()), error))?;
         }
-        Ok(Sockets { nbd, places: SocketAddresses { nbd: addresses, ..places.clone() } })
+        let places = SocketAddresses { nbd: bound(&nbd), nvme: bound(&nvme), ..places.clone() };
+        Ok(Sockets { nbd, nvme, places })
     }
 
     /// Opens the socket for vhost-user clients. This must not happen before the device is ready: if a server is killed
@@ -51,9 +58,19 @@ impl Sockets {
         address.map(open).transpose()
     }
 
+    /// Returns all addresses, with the ports that the system has chosen.
+    pub fn places(&self) -> &SocketAddresses {
+        &self.places
+    }
+
     /// Returns the addresses for NBD clients, with the ports that the system has chosen.
     pub fn addresses(&self) -> &[Address] {
         &self.places.nbd
+    }
+
+    /// Returns the addresses for NVMe hosts, with the ports that the system has chosen.
+    pub fn nvme(&self) -> &[Address] {
+        &self.places.nvme
     }
 
     /// Returns the path of the socket for vhost-user clients.

@@ -145,7 +145,7 @@ fn a_cost_above_the_time_of_flash_is_refused() {
     let transfer = config.data_time(config.page_bytes(), Direction::Out);
     let read = config.nand.read.values()[0].time().as_us() + transfer.as_us();
     let of_read = |us: f64| Cost { read: (us * 1e3, 0.0), ..Cost::default() };
-    let below = Costs { nbd: of_read(read - 0.001), vhost_user: of_read(1.0) };
+    let below = Costs { nbd: of_read(read - 0.001), vhost_user: of_read(1.0), nvme: Cost::default() };
     assert_eq!(below.plausible(&config, Speed::default()), (below, vec![]));
     let (kept, refused) = Costs { nbd: of_read(read + 0.001), ..below }.plausible(&config, Speed::default());
     assert_eq!(kept, Costs { nbd: Cost::default(), ..below });

@@ -10,6 +10,7 @@ mod image;
 mod libblkio;
 mod monitor;
 mod nbd;
+mod nvme;
 mod session;
 mod vhost;
 mod vhost_requests;

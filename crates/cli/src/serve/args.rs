@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use floatgate_core::device_file::Bytes;
 use floatgate_serve::Address;
 use floatgate_serve::clock::Speed;
+use floatgate_serve::nvme::wire::NQN;
 use floatgate_workload::quantity;
 
 use super::monitor::MonitorArgs;
@@ -20,7 +21,7 @@ pub struct ServeArgs {
     /// Address for NBD clients: unix:PATH or HOST:PORT; can be repeated
     ///
     /// A Unix socket is accessible only to your user. Default: unix:NAME.sock with the name of the device, unless
-    /// --vhost-user is given.
+    /// --vhost-user or --nvme is given.
     #[arg(long, value_name = "ADDRESS")]
     pub nbd: Vec<Address>,
     /// Socket for vhost-user-blk clients, such as QEMU's vhost-user-blk-pci
@@ -31,9 +32,19 @@ pub struct ServeArgs {
     /// Maximum queues per vhost-user client; QEMU uses one per guest processor
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=128))]
     pub(super) vhost_queues: u16,
+    /// Address for NVMe/TCP hosts, such as tcp://127.0.0.1:4420; can be repeated
+    ///
+    /// The server is an NVMe controller: Linux attaches it with `nvme connect`. See docs/nvme.md.
+    #[arg(long, value_name = "ADDRESS", value_parser = nvme_address)]
+    pub nvme: Vec<Address>,
+    /// Allow only the NVMe host with this NQN; can be repeated [default: all hosts]
+    ///
+    /// A host states its NQN itself (/etc/nvme/hostnqn), and nothing proves it.
+    #[arg(long, value_name = "NQN", requires = "nvme", value_parser = nqn)]
+    pub(super) allow_host: Vec<String>,
     /// Allow listening on this non-loopback IP; clients are not authenticated
     ///
-    /// This applies to --nbd and --dashboard.
+    /// This applies to --nbd, --nvme and --dashboard.
     #[arg(long, value_name = "IP")]
     pub(super) allow_remote: Option<IpAddr>,
     /// Complete requests as fast as possible instead of in real time
@@ -139,6 +150,24 @@ impl ServeArgs {
 /// Parses a size as in workloads: `256M` and `256MiB` are equal, and `256MB` is a bit less.
 pub fn size(text: &str) -> Result<Bytes, String> {
     quantity::bytes(text).map(Bytes)
+}
+
+/// Parses the address of an NVMe controller.
+fn nvme_address(text: &str) -> Result<Address, String> {
+    let wrong = || format!("invalid address `{text}`: expected tcp://HOST:PORT, such as tcp://127.0.0.1:4420");
+    match text.strip_prefix("tcp://").ok_or_else(wrong)?.parse()? {
+        Address::Tcp(address) => Ok(Address::Tcp(address)),
+        Address::Unix(_) => Err(wrong()),
+    }
+}
+
+/// Checks the NQN of a host.
+fn nqn(text: &str) -> Result<String, String> {
+    if text.starts_with("nqn.") && text.len() <= NQN {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("invalid NQN `{text}`: expected at most {NQN} bytes that start with nqn."))
+    }
 }
 
 /// Parses the path of a socket, also in the syntax of other options, `unix:PATH`.

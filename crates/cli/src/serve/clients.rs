@@ -1,6 +1,7 @@
 //! Commands that connect clients to a server.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ ready, and, while it runs, at the end of this help and by `floatgate ctl clients
 With --vhost-user /tmp/vhost.sock:
   qemu-system-x86_64 ... -m 1G -object memory-backend-memfd,id=m,size=1G,share=on -machine memory-backend=m \
     -chardev socket,id=c,path=/tmp/vhost.sock,reconnect=1 -device vhost-user-blk-pci,chardev=c
+With --nvme tcp://127.0.0.1:4420, as root:
+  nvme connect-all -t tcp -a 127.0.0.1 -s 4420
 
 To watch a server, and to change its speed:
   floatgate serve tlc-nvme --nbd unix:/tmp/ssd.sock --dashboard   prints the address of a web page
@@ -43,7 +46,7 @@ pub fn welcome(config: &DeviceConfig, server: &Server, no_delay: bool, monitor: 
     };
     let size = readable(u128::from(config.logical_bytes()));
     let mut text = format!("{}: {size}, {time}\n", config.name);
-    text += &commands(&Info::new(config, server.addresses(), server.vhost_user(), false));
+    text += &commands(&Info::new(config, server.places(), false));
     text + monitor + "\nCtrl-C ends the server and prints the result."
 }
 
@@ -51,7 +54,10 @@ pub fn welcome(config: &DeviceConfig, server: &Server, no_delay: bool, monitor: 
 pub fn commands(info: &Info) -> String {
     let nbd = info.addresses.iter().filter_map(|address| address.parse().ok());
     let nbd: String = nbd.map(|address| of_address(&address)).collect();
-    nbd + &info.vhost_user.as_deref().map(of_vhost_user).unwrap_or_default()
+    let nvme = info.nvme.iter().filter_map(|address| address.parse().ok());
+    let nqn = info.nqn.as_deref().unwrap_or_default();
+    let nvme: String = nvme.map(|address| of_nvme(&address, nqn)).collect();
+    nbd + &info.vhost_user.as_deref().map(of_vhost_user).unwrap_or_default() + &nvme
 }
 
 /// Returns the commands for clients of all running servers. Servers that do not respond are omitted.
@@ -81,12 +87,16 @@ fn deducted(server: &Server) -> String {
              4 KiB{waking}"
         )
     };
-    let (nbd, vhost_user) = (!server.addresses().is_empty(), server.vhost_user().is_some());
-    let costs = server.costs();
-    match (nbd, vhost_user) {
-        (true, true) => of(" over NBD", &costs.nbd) + &of(" over vhost-user", &costs.vhost_user),
-        (true, false) => of("", &costs.nbd),
-        (false, _) => of("", &costs.vhost_user),
+    let (costs, places) = (server.costs(), server.places());
+    let frontends = [
+        (!places.nbd.is_empty(), " over NBD", &costs.nbd),
+        (places.vhost_user.is_some(), " over vhost-user", &costs.vhost_user),
+        (!places.nvme.is_empty(), " over NVMe/TCP", &costs.nvme),
+    ];
+    let used: Vec<_> = frontends.into_iter().filter(|(is_used, ..)| *is_used).collect();
+    match used[..] {
+        [(_, _, cost)] => of("", cost),
+        _ => used.iter().map(|(_, what, cost)| of(what, cost)).collect(),
     }
 }
 
@@ -122,7 +132,23 @@ fn of_address(address: &Address) -> String {
         ),
         ("kernel", format!("{kernel}        (as root)")),
     ];
-    let mut text = format!("\nNBD at {address}\n");
+    listed(&format!("NBD at {address}"), &commands)
+}
+
+/// Returns the commands for NVMe hosts at an address.
+fn of_nvme(address: &SocketAddr, nqn: &str) -> String {
+    let at = format!("-t tcp -a {} -s {}", address.ip(), address.port());
+    let commands = [
+        ("find", format!("nvme discover {at}")),
+        ("attach", format!("nvme connect {at} -n {nqn}        (as root)")),
+        ("detach", format!("nvme disconnect -n {nqn}        (as root)")),
+    ];
+    listed(&format!("NVMe at tcp://{address}"), &commands)
+}
+
+/// Returns a list of commands.
+fn listed(title: &str, commands: &[(&str, String)]) -> String {
+    let mut text = format!("\n{title}\n");
     for (name, command) in commands {
         text += &format!("  {name:<8} {command}\n");
     }
@@ -150,11 +176,7 @@ fn of_vhost_user(path: &str) -> String {
             ),
         ),
     ];
-    let mut text = format!("\nvhost-user-blk at {path}\n");
-    for (name, command) in commands {
-        text += &format!("  {name:<8} {command}\n");
-    }
-    text
+    listed(&format!("vhost-user-blk at {path}"), &commands)
 }
 
 #[cfg(test)]

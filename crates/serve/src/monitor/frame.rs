@@ -12,11 +12,12 @@ use floatgate_core::sim::request::{Operation, SECTOR};
 use serde::{Deserialize, Serialize};
 
 use super::blocks;
-use crate::address::Address;
 use crate::clock::Wall;
 use crate::engine::{MemberSnapshot, Snapshot, Totals};
 use crate::lateness::LIMIT;
+use crate::nvme::identify::Drive;
 use crate::roster;
+use crate::sockets::SocketAddresses;
 
 /// Version of the format of [`Info`] and [`Frame`]. It changes when a field is removed or changes its meaning.
 pub const SCHEMA: &str = "floatgate-monitor-2";
@@ -56,6 +57,12 @@ pub struct Info {
     pub addresses: Vec<String>,
     /// Path of the socket for vhost-user clients.
     pub vhost_user: Option<String>,
+    /// TCP addresses for NVMe hosts.
+    #[serde(default)]
+    pub nvme: Vec<String>,
+    /// NQN of the drive for NVMe hosts.
+    #[serde(default)]
+    pub nqn: Option<String>,
     /// True if the device can recover from a power cut, because it has an image in a file or in memory.
     #[serde(default)]
     pub power_cut: bool,
@@ -67,7 +74,7 @@ pub struct Info {
 /// A connected client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Client {
-    /// Frontend: `nbd` or `vhost-user`.
+    /// Frontend: `nbd`, `vhost-user` or `nvme-tcp`.
     pub frontend: String,
     /// `unix`, or the address of a TCP client.
     pub address: String,
@@ -409,7 +416,8 @@ pub struct Frame {
 
 impl Info {
     /// Creates the properties of a device. `power_cut` is true if it can recover from a power cut.
-    pub fn new(config: &DeviceConfig, addresses: &[Address], vhost_user: Option<&Path>, power_cut: bool) -> Info {
+    pub fn new(config: &DeviceConfig, places: &SocketAddresses, power_cut: bool) -> Info {
+        let SocketAddresses { nbd, vhost_user, nvme, .. } = places;
         let geometry = &config.geometry;
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         Info {
@@ -425,8 +433,10 @@ impl Info {
             blocks_per_plane: geometry.blocks,
             endurance: config.endurance(),
             block_kinds: blocks::kinds(config.log_kinds()),
-            addresses: addresses.iter().map(|address| address.absolute().to_string()).collect(),
-            vhost_user: vhost_user.map(|path| absolute(path).to_string_lossy().into_owned()),
+            addresses: nbd.iter().map(|address| address.absolute().to_string()).collect(),
+            vhost_user: vhost_user.as_deref().map(|path| absolute(path).to_string_lossy().into_owned()),
+            nvme: nvme.iter().map(ToString::to_string).collect(),
+            nqn: (!nvme.is_empty()).then(|| Drive::at(config, nvme).nqn),
             power_cut,
             faults: config.faults.is_some(),
         }

@@ -7,13 +7,15 @@ use floatgate_serve::{Address, Options, SocketAddresses, Sockets, idle};
 /// Opens a socket for NBD clients, one for vhost-user clients, or both.
 pub fn sockets(nbd: Option<&Path>, vhost_user: Option<&Path>) -> Sockets {
     let nbd = nbd.into_iter().map(|path| Address::Unix(path.to_owned())).collect();
-    Sockets::open(&SocketAddresses { nbd, vhost_user: vhost_user.map(Path::to_owned), allow_remote: None }).unwrap()
+    Sockets::open(&SocketAddresses { nbd, vhost_user: vhost_user.map(Path::to_owned), ..SocketAddresses::default() })
+        .unwrap()
 }
 
 /// Returns options for a server that runs as fast as possible.
 pub fn options() -> Options {
     Options {
         vhost_queues: 1,
+        nvme_hosts: Vec::new(),
         no_delay: true,
         speed: Default::default(),
         no_spin: true,

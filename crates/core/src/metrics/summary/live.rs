@@ -45,7 +45,7 @@ pub struct Live {
 /// Timing accuracy of a frontend.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LiveFrontend {
-    /// Name of the frontend: `nbd`, `vhost-user`, or `control` for `trim-all`.
+    /// Name of the frontend: `nbd`, `vhost-user`, `nvme-tcp`, or `control` for `trim-all`.
     pub name: String,
     /// Overhead deducted from a 4 KiB read of about 65 us, in real time: sending and receiving, measured by a self-test
     /// at the start. Less is deducted from faster requests.
