@@ -164,7 +164,7 @@ check-budget: ## Compare the instructions of a request in the build of the tests
 		scripts/budget.py "$$program" reads writes collecting attributed-reads --build dev $(if $(BLESS),--bless)
 
 .PHONY: bench-live
-bench-live: ## Measure a live device over NBD and vhost-user on two idle processors
+bench-live: ## Measure a live device over NBD, vhost-user and NVMe on two idle processors
 	@scripts/prerequisites.sh build
 	$(BUILD) --release --examples
 	scripts/bench_live.sh $(FLOATGATE) $(dir $(FLOATGATE))examples
