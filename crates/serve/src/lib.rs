@@ -2,8 +2,8 @@
 //!
 //! This is the only crate that uses sockets, threads and clocks. A request passes through it as follows:
 //!
-//! 1. A frontend ([`nbd`], [`nvme`], [`vhost`]) reads the request from its socket or ring and records the real time of its
-//!    arrival.
+//! 1. A frontend ([`nbd`], [`nvme`], [`vhost`]) reads the request from its socket or ring and records the real time of
+//!    its arrival.
 //! 2. The [`engine`] stores its data ([`payload`]) and submits it to the device at the simulated time of its arrival.
 //! 3. The engine advances the device to the current time and receives the completion time of the request.
 //! 4. The frontend sends the reply at that time, never earlier, and records how late it was ([`lateness`]).
@@ -17,12 +17,14 @@ pub mod address;
 mod budget;
 mod calibrate;
 pub mod client;
+mod clients;
 pub mod clock;
 mod cost;
 pub mod engine;
 mod error;
 pub mod idle;
 pub mod image;
+mod input;
 pub mod lateness;
 pub mod listen;
 pub mod monitor;

@@ -1,18 +1,16 @@
 //! A client's connection: its socket, and the buffers for requests and replies.
 
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use super::session::{Command, Export, Kind, Session, Taken};
 use crate::budget::{Budget, SHARE};
+use crate::clients;
 use crate::clock::Wall;
+use crate::input::{INPUT, Input};
 use crate::lateness::{Due, Requesting};
 use crate::roster::Seat;
 use crate::stream::{Output, Stream};
 use crate::turnaround::Turnaround;
-
-/// Bytes to read at once, and size of the input buffer unless a single request needs more.
-const INPUT: usize = 256 << 10;
 
 /// Maximum number of outstanding requests of a client.
 const MAX_IN_FLIGHT: u32 = 1024;
@@ -27,16 +25,11 @@ pub struct Connection {
     /// State of the protocol.
     pub session: Session,
     /// Time at which the client connected.
-    pub since: Wall,
+    since: Wall,
     /// Entry in the roster. `None` if there is no roster.
-    pub seat: Option<Seat>,
-    input: Vec<u8>,
-    /// Number of consumed bytes in `input`, and number of received bytes in it.
-    taken: usize,
-    filled: usize,
-    /// Number of bytes from `taken` on that the session needs to continue.
-    needs: usize,
-    /// Part of `needs` that the budget has granted. 0 if no more than [`INPUT`] is needed.
+    seat: Option<Seat>,
+    input: Input,
+    /// Number of bytes of a request that the budget has granted. 0 if no more than [`INPUT`] is needed.
     granted: usize,
     output: Output,
     /// Number of outstanding requests, and number of bytes of their replies.
@@ -62,10 +55,7 @@ impl Connection {
             session,
             since: now,
             seat: None,
-            input: vec![0; INPUT],
-            taken: 0,
-            filled: 0,
-            needs: 1,
+            input: Input::new(),
             granted: 0,
             output,
             in_flight: 0,
@@ -85,12 +75,7 @@ impl Connection {
 
     /// Returns the bytes of memory that the client's requests and replies take or may take.
     pub fn used(&self) -> usize {
-        self.input.len().max(self.granted).saturating_sub(INPUT) + self.promised + self.output.waiting()
-    }
-
-    /// Returns `true` if a request that has arrived waits for memory.
-    pub fn is_held(&self) -> bool {
-        self.is_held
+        self.input.capacity().max(self.granted).saturating_sub(INPUT) + self.promised + self.output.waiting()
     }
 
     /// Returns the time for which the client has been idle. 0 while a request is outstanding or a reply is not
@@ -100,78 +85,6 @@ impl Connection {
         if is_idle { now.since(self.active) } else { Wall(0) }
     }
 
-    /// Returns how long the client has held memory beyond its share without collecting replies or sending the rest of a
-    /// request.
-    pub fn stalls_for(&self, now: Wall) -> Wall {
-        let is_slow = self.output.waiting() > 0 || self.granted > 0;
-        if is_slow && self.used() > SHARE { now.since(self.active) } else { Wall(0) }
-    }
-
-    /// Returns `true` if the loop should wait for input.
-    pub fn wants_input(&self) -> bool {
-        !self.ending && self.has_room() && self.needs <= INPUT.max(self.granted)
-    }
-
-    /// Returns `true` if the loop should wait until the client accepts output.
-    pub fn wants_output(&self) -> bool {
-        self.output.waiting() > 0 && !self.broken
-    }
-
-    /// Returns `true` if the connection is finished and can be dropped.
-    pub fn is_over(&self) -> bool {
-        self.broken || (self.ending && self.output.waiting() == 0 && self.in_flight == 0)
-    }
-
-    /// Stops reading. Outstanding requests still get their replies.
-    pub fn end(&mut self) {
-        self.ending = true;
-    }
-
-    /// Marks the connection as lost. Nothing more can be sent.
-    pub fn lose(&mut self) {
-        self.broken = true;
-    }
-
-    /// Reads the available input.
-    pub fn receive(&mut self, now: Wall) {
-        self.make_room();
-        self.active = now;
-        match self.stream.read(&mut self.input[self.filled..]) {
-            Ok(0) => {
-                // The client has disconnected or closed its sending side. In the second case it still gets its replies.
-                self.ending = true;
-            }
-            Ok(count) => self.filled += count,
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-            Err(_) => self.broken = true,
-        }
-    }
-
-    /// Makes room in the input buffer for what the session needs next, at most the longest request with its payload.
-    fn make_room(&mut self) {
-        if self.taken == self.filled {
-            (self.taken, self.filled) = (0, 0);
-        }
-        if self.taken + self.needs > self.input.len() || self.filled == self.input.len() {
-            self.input.copy_within(self.taken..self.filled, 0);
-            (self.taken, self.filled) = (0, self.filled - self.taken);
-        }
-        if self.needs.max(self.filled + 1) > self.input.len() {
-            // Untouched memory takes no space: a client may never send the rest of its request.
-            let mut larger = vec![0; self.needs.max(2 * INPUT)];
-            larger[..self.filled].copy_from_slice(&self.input[..self.filled]);
-            self.input = larger;
-        }
-    }
-
-    /// Releases the buffer of a long request that was consumed.
-    fn shrink(&mut self) {
-        if self.input.len() > INPUT && self.taken == self.filled && self.granted == 0 {
-            (self.taken, self.filled) = (0, 0);
-            self.input = vec![0; INPUT];
-        }
-    }
-
     /// Processes the next request that has arrived, if it is complete. Returns `true` if it was.
     pub fn next_request(
         &mut self,
@@ -179,13 +92,13 @@ impl Connection {
         budget: &mut Budget,
         request: impl FnOnce(&Session, &Command, Requesting, &mut Vec<u8>) -> Begun,
     ) -> bool {
-        self.is_held = !self.has_room() && self.taken < self.filled;
+        self.is_held = !self.has_room() && !self.input.unread().is_empty();
         if self.ending || self.broken || !self.has_room() {
             return false;
         }
         let used = self.used();
-        let Connection { session, input, taken, filled, needs, granted, output, in_flight, turnaround, .. } = self;
-        let (length, begun) = match output.append(|out| session.take(&input[*taken..*filled], out)) {
+        let Connection { session, input, granted, output, in_flight, turnaround, .. } = self;
+        let (length, begun) = match output.append(|out| session.take(input.unread(), out)) {
             Taken::Bytes(count) => (count, Begun::Answered),
             Taken::Command(_, command @ Command { kind: Kind::Read, .. })
                 if !budget.take(used, command.length as usize) =>
@@ -198,7 +111,7 @@ impl Connection {
                 (count, output.append(|out| request(session, &command, requesting, out)))
             }
             Taken::Needs(count) => {
-                *needs = count;
+                input.require(count);
                 if count > INPUT && *granted == 0 {
                     let is_granted = budget.take(used, count - INPUT);
                     (*granted, self.is_held) = (if is_granted { count } else { 0 }, !is_granted);
@@ -210,13 +123,12 @@ impl Connection {
                 return false;
             }
         };
-        *taken += length;
-        (*needs, *granted) = (1, 0);
+        *granted = 0;
+        input.consume(length);
         if let Begun::InProgress(promised) = begun {
             self.in_flight += 1;
             self.promised += promised;
         }
-        self.shrink();
         true
     }
 
@@ -238,9 +150,53 @@ impl Connection {
         self.promised -= promised;
         self.output.push(bytes);
     }
+}
 
-    /// Sends as much as the socket accepts. Returns `true` if anything was sent.
-    pub fn send(&mut self, now: Wall) -> bool {
+impl clients::Connection for Connection {
+    fn wants_input(&self) -> bool {
+        !self.ending && self.has_room() && self.input.needs() <= INPUT.max(self.granted)
+    }
+
+    fn wants_output(&self) -> bool {
+        self.output.waiting() > 0 && !self.broken
+    }
+
+    fn is_serving(&self) -> bool {
+        self.session.is_serving()
+    }
+
+    fn is_held(&self) -> bool {
+        self.is_held
+    }
+
+    fn is_over(&self) -> bool {
+        self.broken || (self.ending && self.output.waiting() == 0 && self.in_flight == 0)
+    }
+
+    fn stalls_for(&self, now: Wall) -> Wall {
+        let is_slow = self.output.waiting() > 0 || self.granted > 0;
+        if is_slow && self.used() > SHARE { now.since(self.active) } else { Wall(0) }
+    }
+
+    fn since(&self) -> Wall {
+        self.since
+    }
+
+    fn enter(&mut self, seat: Seat) {
+        self.seat = Some(seat);
+    }
+
+    fn receive(&mut self, now: Wall) {
+        self.active = now;
+        match self.input.receive(&mut self.stream) {
+            // The client has disconnected or closed its sending side. In the second case it still gets its replies.
+            Ok(Some(0)) => self.ending = true,
+            Ok(_) => {}
+            Err(_) => self.broken = true,
+        }
+    }
+
+    fn send(&mut self, now: Wall) -> bool {
         if let Some(seat) = &self.seat {
             seat.note(self.in_flight, self.turnaround.counts());
         }
@@ -253,6 +209,14 @@ impl Connection {
             self.active = now;
         }
         has_sent
+    }
+
+    fn end(&mut self) {
+        self.ending = true;
+    }
+
+    fn mark_broken(&mut self) {
+        self.broken = true;
     }
 }
 

@@ -10,19 +10,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use floatgate_core::sim::request::{Operation, SECTOR, Status};
 use floatgate_core::sim::slab::Slab;
-use rustix::event::{PollFd, PollFlags, poll};
 
 use super::connection::{Begun, Connection};
 use super::session::{Command, Export, Kind, Session};
 use super::unaligned::{self, Job, Jobs, Step};
 use super::wire::{self, Errno};
 use crate::budget::Budget;
+use crate::clients::{Clients, Connection as _, SOON};
 use crate::clock::{Wall, set_timer_slack};
 use crate::engine::{Answer, Engine, Order, Port};
-use crate::idle::{Slot, free_idlest};
+use crate::idle::free_idlest;
 use crate::lateness::Requesting;
 use crate::listen::Listener;
-use crate::pacing::{Pacing, Shutdown, lock, timeout};
+use crate::pacing::{Pacing, Shutdown, lock};
 use crate::payload::PayloadError;
 use crate::roster::Roster;
 use crate::stream::Stream;
@@ -36,19 +36,6 @@ const MAX_CLIENTS: usize = 64;
 
 /// Number of further connections that may negotiate, so that a refused client can be told the reason.
 const MAX_ASKING: usize = 8;
-
-/// Time for which a client may hold memory that other clients need, if it neither collects its replies nor sends the
-/// rest of its request.
-const STALL: Wall = Wall(10_000_000_000);
-
-/// Interval at which clients with a time limit are checked if no socket is ready.
-const SOON: Wall = Wall(1_000_000_000);
-
-/// Time limit for a client to choose its export.
-const HANDSHAKE: Wall = Wall(30_000_000_000);
-
-/// Pause after the system could not accept a client for lack of resources.
-const PAUSE: Wall = Wall(100_000_000);
 
 /// An outstanding request.
 #[derive(Clone, Copy, Debug)]
@@ -77,24 +64,18 @@ pub struct Frontend {
     engine: Arc<Mutex<Engine>>,
     port: Port,
     export: Export,
-    listeners: Vec<Listener>,
-    bell: Arc<Bell>,
     stop: Arc<AtomicBool>,
     pacing: Pacing,
     idle_limit: Wall,
-    clients: Vec<Slot<Connection>>,
-    generations: u64,
+    clients: Clients<Connection>,
     pending: Slab<u32, Pending>,
     /// Changes that are not one request of the device.
     jobs: Jobs,
-    ready: Vec<(bool, bool)>,
     answers: Vec<Answer>,
-    accept_after: Wall,
     /// True if a client has a time limit.
     is_timed: bool,
     /// Power cuts of the device when it was last checked.
     power_cuts: u64,
-    roster: Option<Roster>,
 }
 
 /// Parts of a loop.
@@ -125,40 +106,34 @@ impl Frontend {
             engine,
             port,
             export,
-            listeners,
-            bell,
             stop,
             pacing: Pacing::new(spin),
             idle_limit,
-            clients: Vec::new(),
-            generations: 0,
+            clients: Clients::new(NBD, listeners, bell),
             pending: Slab::default(),
             jobs: Jobs::default(),
-            ready: Vec::new(),
             answers: Vec::new(),
-            accept_after: Wall(0),
             is_timed: false,
             power_cuts: 0,
-            roster: None,
         }
     }
 
     /// Starts to add clients to a roster.
     pub fn enter_clients(&mut self, roster: Roster) {
-        self.roster = Some(roster);
+        self.clients.enter(roster);
     }
 
     /// Adds a client that is already connected, for example over a socket pair.
     pub fn add(&mut self, stream: std::os::unix::net::UnixStream) -> std::io::Result<()> {
         stream.set_nonblocking(true)?;
-        self.add_client(Stream::Unix(stream), Wall::now());
+        self.clients.add(Connection::new(Stream::Unix(stream), self.export.clone(), Wall::now()));
         Ok(())
     }
 
     /// Serves clients until the server stops and the outstanding requests have been replied to.
     pub fn run(mut self) {
         set_timer_slack();
-        self.send(Wall::now());
+        self.clients.send(Wall::now());
         let mut next = Wall::NEVER;
         let mut shutdown = Shutdown::new();
         loop {
@@ -169,13 +144,9 @@ impl Frontend {
             }
             if !shutdown.has_begun() && self.stop.load(Ordering::Acquire) {
                 shutdown.begin(now);
-                self.listeners.clear();
-                self.clients.iter_mut().flatten().for_each(|(_, client)| client.end());
-            } else if !called && now < next && !shutdown.has_begun() {
-                let has_parted = self.is_timed && self.part(now);
-                if !has_parted {
-                    continue;
-                }
+                self.clients.end();
+            } else if !(called || now >= next || shutdown.has_begun() || (self.is_timed && self.drop_closed(now))) {
+                continue;
             }
             // A request arrives at the time at which it has been read.
             let now = if called { Wall::now() } else { now };
@@ -183,8 +154,8 @@ impl Frontend {
                 break;
             }
             next = self.serve(now, shutdown.hurries);
-            let has_sent = self.send(now);
-            if (self.part(now) || has_sent) && self.clients.iter().flatten().any(|(_, client)| client.is_held()) {
+            let has_sent = self.clients.send(now);
+            if (self.drop_closed(now) || has_sent) && self.clients.any_held() {
                 // A client's waiting request may fit now.
                 next = Wall(0);
             }
@@ -197,127 +168,47 @@ impl Frontend {
     }
 
     fn is_done(&self) -> bool {
-        self.pending.is_empty()
-            && self.jobs.is_empty()
-            && self.clients.iter().flatten().all(|(_, client)| !client.wants_output())
+        self.pending.is_empty() && self.jobs.is_empty() && self.clients.iter().all(|client| !client.wants_output())
     }
 
     /// Waits until a socket is ready or until `until`. Returns `true` if a socket is ready.
     fn wait(&mut self, until: Wall) -> bool {
-        let now = Wall::now();
-        let is_timed = |client: &Connection| !client.session.is_serving() || client.is_held();
-        self.is_timed = self.clients.iter().flatten().any(|(_, client)| is_timed(client));
-        let limit = if self.is_timed { now.later(SOON) } else { Wall::NEVER };
-        let sleep = self.pacing.sleep(now, until, limit);
-        let accepts = now >= self.accept_after;
-        let mut fds = Vec::with_capacity(self.clients.len() + self.listeners.len() + 1);
-        fds.push(PollFd::new(&*self.bell, PollFlags::IN));
-        for listener in &self.listeners {
-            fds.push(PollFd::new(listener, if accepts { PollFlags::IN } else { PollFlags::empty() }));
-        }
-        for (_, client) in self.clients.iter().flatten() {
-            let mut flags = PollFlags::empty();
-            flags.set(PollFlags::IN, client.wants_input());
-            flags.set(PollFlags::OUT, client.wants_output());
-            fds.push(PollFd::new(client, flags));
-        }
-        let sleep = if accepts { sleep } else { Some(sleep.map_or(PAUSE, |sleep| sleep.min(PAUSE))) };
-        let called = poll(&mut fds, sleep.map(timeout).as_ref()).unwrap_or(0);
-        if sleep != Some(Wall(0)) {
-            self.pacing.slept_since(now);
-        }
-        self.ready.clear();
-        if called > 0 {
-            let gone = PollFlags::ERR | PollFlags::HUP;
-            let is = |fd: &PollFd, flags| fd.revents().intersects(flags);
-            self.ready.extend(fds.iter().map(|fd| (is(fd, PollFlags::IN | gone), is(fd, PollFlags::OUT))));
-        }
-        called > 0
+        self.is_timed = self.clients.iter().any(|client| !client.is_serving() || client.is_held());
+        let limit = if self.is_timed { Wall::now().later(SOON) } else { Wall::NEVER };
+        self.clients.wait(&mut self.pacing, until, limit)
     }
 
     /// Reads from the sockets that are ready, and accepts new clients.
     fn receive(&mut self, now: Wall) {
-        let mut ready = self.ready.iter().copied();
-        if ready.next().is_some_and(|(rang, _)| rang) {
-            self.bell.silence();
-        }
-        let listeners: Vec<bool> = ready.by_ref().take(self.listeners.len()).map(|(called, _)| called).collect();
-        for ((_, client), (readable, _)) in self.clients.iter_mut().flatten().zip(ready) {
-            if readable && client.wants_input() {
-                client.receive(now);
-            } else if readable {
-                client.lose();
-            }
-        }
+        let is_called = self.clients.receive(now);
         // Drop disconnected clients first, to make room for new ones. After a power cut, drop the old clients before
-        // accepting new ones, because all clients present then are disconnected.
-        if listeners.contains(&true) {
-            let (engine, _) = lock(&self.engine);
-            part_after_cut(&engine, &mut self.power_cuts, (&mut self.pending, &mut self.jobs), &mut self.clients);
-            self.export.read_only = engine.is_read_only();
+        // accepting new ones, because a power cut drops all current clients.
+        if is_called {
+            let Frontend { engine, power_cuts, pending, jobs, clients, export, .. } = self;
+            let (engine, _) = lock(engine);
+            drop_after_power_cut(&engine, power_cuts, (pending, jobs), clients);
+            export.read_only = engine.is_read_only();
         }
-        self.part(now);
-        for index in (0..listeners.len()).filter(|index| listeners[*index]) {
-            self.accept(index, now);
-        }
+        self.drop_closed(now);
+        let Frontend { clients, export, .. } = self;
+        clients.accept(now, MAX_CLIENTS + MAX_ASKING, |stream| Connection::new(stream, export.clone(), now));
         self.share_places(now);
-    }
-
-    fn accept(&mut self, listener: usize, now: Wall) {
-        loop {
-            match self.listeners[listener].accept() {
-                // Without a free slot, the stream is closed immediately.
-                Ok(Some(stream)) => {
-                    if self.has_place(now) {
-                        self.add_client(stream, now);
-                    }
-                }
-                Ok(None) => return,
-                Err(_) => {
-                    self.accept_after = now.later(PAUSE);
-                    return;
-                }
-            }
-        }
-    }
-
-    /// Makes room for another connection, if necessary by closing the oldest one that has not chosen its export.
-    /// Returns `false` if there is no room.
-    fn has_place(&mut self, now: Wall) -> bool {
-        if self.clients.iter().flatten().count() < MAX_CLIENTS + MAX_ASKING {
-            return true;
-        }
-        free_idlest(&mut self.clients, SOON, |client| {
-            if client.session.is_serving() { Wall(0) } else { now.since(client.since) }
-        })
     }
 
     /// If all slots are taken and another client requests one, disconnects the client that has been idle longest. If no
     /// client has been idle long enough, the new one is refused.
     fn share_places(&mut self, now: Wall) {
-        let clients = self.clients.iter().flatten().count();
-        let mut serving = self.clients.iter().flatten().filter(|(_, client)| client.session.is_serving()).count();
+        let clients = self.clients.iter().count();
+        let mut serving = self.clients.iter().filter(|client| client.is_serving()).count();
         if serving == clients {
             return;
         }
         if serving >= MAX_CLIENTS {
-            let has_room = free_idlest(&mut self.clients, self.idle_limit, |client| client.idle_for(now));
+            let has_room = free_idlest(&mut self.clients.slots, self.idle_limit, |client| client.idle_for(now));
             serving -= usize::from(has_room);
         }
-        let requesting = self.clients.iter_mut().flatten().filter(|(_, client)| !client.session.is_serving());
-        requesting.for_each(|(_, client)| client.session.set_full(serving >= MAX_CLIENTS));
-    }
-
-    fn add_client(&mut self, stream: Stream, now: Wall) {
-        let seat = self.roster.as_ref().map(|roster| roster.enter(NBD, stream.peer(), now));
-        let mut client = Connection::new(stream, self.export.clone(), now);
-        client.seat = seat;
-        let client = Some((self.generations, client));
-        self.generations += 1;
-        match self.clients.iter_mut().find(|place| place.is_none()) {
-            Some(place) => *place = client,
-            None => self.clients.push(client),
-        }
+        let requesting = self.clients.iter_mut().filter(|client| !client.is_serving());
+        requesting.for_each(|client| client.session.set_full(serving >= MAX_CLIENTS));
     }
 
     /// Submits the requests that have been read, advances the device, and takes the replies that are due. If `hurries`
@@ -326,12 +217,12 @@ impl Frontend {
         let begun = self.pacing.begin(now);
         let Frontend { engine, port, clients, pending, jobs, answers, pacing, power_cuts, .. } = self;
         let (mut engine, locked) = lock(engine);
-        part_after_cut(&engine, power_cuts, (pending, jobs), clients);
+        drop_after_power_cut(&engine, power_cuts, (pending, jobs), clients);
         engine.sent(*port, answers, &pacing.turn);
         engine.awake(*port);
-        let mut budget = Budget::beside(clients.iter().flatten().map(|(_, client)| client.used()));
-        for (index, place) in clients.iter_mut().enumerate() {
-            let Some((generation, client)) = place else { continue };
+        let mut budget = Budget::beside(clients.iter().map(Connection::used));
+        for (index, slot) in clients.slots.iter_mut().enumerate() {
+            let Some((generation, client)) = slot else { continue };
             let mut request = |client: &mut Connection| {
                 client.next_request(now, &mut budget, |session, command, requesting, out| {
                     let token = Pending { client: index, generation: *generation, ..Pending::of(session, command) };
@@ -348,11 +239,11 @@ impl Frontend {
         let disk = engine.take_disk_time();
         drop(engine);
         for ready in &ready {
-            let (index, generation) = match ready {
+            let client = match ready {
                 Ready::Request(requested, _) => (requested.client, requested.generation),
                 Ready::Job(job, _) => job.client,
             };
-            let Some((_, client)) = clients[index].as_mut().filter(|(of, _)| *of == generation) else { continue };
+            let Some(client) = clients.get_mut(client) else { continue };
             match ready {
                 Ready::Request(requested, answer) => reply(client, requested, &mut answers[*answer]),
                 Ready::Job(job, answer) => reply_to_job(client, job, answer.map(|answer| &answers[answer])),
@@ -362,43 +253,25 @@ impl Frontend {
         next
     }
 
-    /// Sends as much as the sockets accept. Returns `true` if anything was sent.
-    fn send(&mut self, now: Wall) -> bool {
-        self.clients.iter_mut().flatten().fold(false, |any, (_, client)| client.send(now) || any)
-    }
-
     /// Drops clients that have disconnected, do not choose an export in time, or hold memory that other clients need.
     /// Returns `true` if a client was dropped.
-    fn part(&mut self, now: Wall) -> bool {
-        let is_short = self.clients.iter().flatten().any(|(_, client)| client.is_held());
-        let mut any = false;
-        for place in &mut self.clients {
-            let over = |(_, client): &(u64, Connection)| {
-                client.is_over()
-                    || (!client.session.is_serving() && now.since(client.since) > HANDSHAKE)
-                    || (is_short && client.stalls_for(now) > STALL)
-            };
-            if place.as_ref().is_some_and(over) {
-                *place = None;
-                any = true;
-            }
-        }
-        any
+    fn drop_closed(&mut self, now: Wall) -> bool {
+        self.clients.drop_closed(now, drop)
     }
 }
 
 /// Drops all clients after a power cut, because their outstanding requests will not be replied to.
-fn part_after_cut(
+fn drop_after_power_cut(
     engine: &Engine,
     known: &mut u64,
     (pending, jobs): (&mut Slab<u32, Pending>, &mut Jobs),
-    clients: &mut [Slot<Connection>],
+    clients: &mut Clients<Connection>,
 ) {
     if engine.power_cuts() != *known {
         *known = engine.power_cuts();
         *pending = Slab::default();
         jobs.clear();
-        clients.iter_mut().flatten().for_each(|(_, client)| client.lose());
+        clients.iter_mut().for_each(|client| client.mark_broken());
     }
 }
 
