@@ -6,8 +6,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::Mode;
+use rustix::net::sockopt::{
+    set_socket_keepalive, set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl, set_tcp_user_timeout,
+};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 
 use crate::address::Address;
@@ -136,15 +140,29 @@ impl Stream {
     }
 }
 
-/// Disables Nagle's algorithm, so that a reply does not wait for the next one.
+/// Disables Nagle's algorithm, so that a reply does not wait for the next one. Limits the time for which a client may
+/// be silent, so that the connection of a client that has lost its power or network ends: probes detect it while the
+/// connection is idle, and the time limit of acknowledgments while data is outstanding.
 fn prepare_tcp(stream: &TcpStream) -> io::Result<()> {
+    /// Time without traffic after which to probe, interval of the probes, and their number: 2 minutes in total.
+    const PROBES: (Duration, Duration, u32) = (Duration::from_secs(60), Duration::from_secs(20), 3);
+    /// Time limit for the acknowledgment of data, in milliseconds.
+    const UNACKNOWLEDGED_MS: u32 = 120_000;
     stream.set_nonblocking(true)?;
-    stream.set_nodelay(true)
+    stream.set_nodelay(true)?;
+    set_socket_keepalive(stream, true)?;
+    set_tcp_keepidle(stream, PROBES.0)?;
+    set_tcp_keepintvl(stream, PROBES.1)?;
+    set_tcp_keepcnt(stream, PROBES.2)?;
+    Ok(set_tcp_user_timeout(stream, UNACKNOWLEDGED_MS)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::net::sockopt::{
+        socket_keepalive, tcp_keepcnt, tcp_keepidle, tcp_keepintvl, tcp_nodelay, tcp_user_timeout,
+    };
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
@@ -159,6 +177,18 @@ mod tests {
         assert!(path.exists(), "the socket of the other server must remain");
         drop(listener);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn lost_clients_are_noticed_within_two_minutes() {
+        let listener = Listener::open(&"127.0.0.1:0".parse().unwrap()).unwrap();
+        let Address::Tcp(address) = *listener.address() else { unreachable!() };
+        let _client = TcpStream::connect(address).unwrap();
+        let stream = listener.accept().unwrap().unwrap();
+        assert!(tcp_nodelay(&stream).unwrap() && socket_keepalive(&stream).unwrap());
+        let idle = tcp_keepidle(&stream).unwrap() + tcp_keepintvl(&stream).unwrap() * tcp_keepcnt(&stream).unwrap();
+        assert_eq!(idle, Duration::from_secs(120));
+        assert_eq!(tcp_user_timeout(&stream).unwrap(), 120_000);
     }
 
     #[test]
