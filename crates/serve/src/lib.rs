@@ -22,6 +22,7 @@ pub mod clock;
 mod cost;
 pub mod engine;
 mod error;
+mod identity;
 pub mod idle;
 pub mod image;
 mod input;

@@ -78,6 +78,7 @@ const SAVED_STEP: u32 = 64;
 
 /// Flash of a device, stored in a file.
 pub struct Flash {
+    identity: String,
     pub(super) disk: Clocked,
     pub(super) layout: Layout,
     pub(super) state: State,
@@ -118,10 +119,11 @@ impl Flash {
     pub fn create(mut disk: Box<dyn Disk>, config: &DeviceConfig) -> Result<Flash, ImageError> {
         let layout = Layout::of(config);
         disk.resize(layout.end())?;
-        Header::of(config)?.write(&mut *disk)?;
+        let header = Header::of(config)?;
+        header.write(&mut *disk)?;
         let state = State { generation: 1, ..State::default() };
         state.write(&mut *disk)?;
-        Ok(Flash::over(disk, layout, state))
+        Ok(Flash::over(disk, layout, state, header.identity))
     }
 
     /// Opens the flash in an existing file. Its blocks are unknown until [`Flash::inspect`].
@@ -140,13 +142,14 @@ impl Flash {
         check_size(layout.end())?;
         let (state, damaged) = State::read(&mut *disk)?;
         check_size(layout.saved(state.saved))?;
-        let mut flash = Flash::over(disk, layout, state);
+        let mut flash = Flash::over(disk, layout, state, header.identity);
         flash.repaired = damaged + u64::from(is_damaged);
         Ok(flash)
     }
 
-    fn over(disk: Box<dyn Disk>, layout: Layout, state: State) -> Flash {
+    fn over(disk: Box<dyn Disk>, layout: Layout, state: State, identity: String) -> Flash {
         Flash {
+            identity,
             next: vec![0; layout.blocks as usize],
             entries: vec![BlockEntry::default(); layout.blocks as usize],
             uncounted: Vec::new(),
@@ -165,6 +168,11 @@ impl Flash {
             pairs_left: PAIRS,
             spare: Default::default(),
         }
+    }
+
+    /// Returns the identity of the drive.
+    pub fn identity(&self) -> &str {
+        &self.identity
     }
 
     /// Returns the state of the file.

@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::ImageError;
 use super::disk::Disk;
 use super::layout::{COPIES, HEADER_ROOM, Layout, VERSION};
+use crate::identity;
 
 /// Magic bytes at the start of the file.
 pub const MAGIC: [u8; 8] = *b"FGIMAGE\n";
@@ -23,6 +24,8 @@ pub struct Header {
     pub floatgate: String,
     /// Name of the device.
     pub device: String,
+    /// Identity of the drive, in 32 hexadecimal digits.
+    pub identity: String,
     /// Digest of the options that determine the contents of flash.
     pub media_digest: String,
     /// Device file, with all defaults filled in.
@@ -36,6 +39,7 @@ impl Header {
         Ok(Header {
             floatgate: env!("CARGO_PKG_VERSION").to_owned(),
             device: config.name.clone(),
+            identity: identity::text(identity::random()?),
             media_digest: digest(config),
             config: text,
         })

@@ -5,7 +5,7 @@ use floatgate_core::flash::CheckpointParts;
 use floatgate_core::sim::id::{BlockId, Ppn};
 
 /// Version of the format. It is raised when older programs can no longer read new files.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Bytes before the tables. Each half has a copy of the header and, in its last grain, a copy of the state.
 pub const ROOM: u64 = 1 << 20;

@@ -17,13 +17,14 @@ use tempfile::TempDir;
 use super::disk::{folder_of, sync_folder};
 use super::store::Arriving;
 use super::{ImageAt, ImageError, Opened, Recovered, Store};
+use crate::identity;
 use crate::payload::{Extent, PayloadError};
 
 /// Name of the note in the folder.
 const NOTE: &str = "array.json";
 
 /// Version of the format of the note.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// State of an array that its next start needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,6 +32,8 @@ const FORMAT: u32 = 2;
 struct Note {
     /// [`FORMAT`].
     format: u32,
+    /// Identity of the array as a drive, in 32 hexadecimal digits.
+    identity: String,
     /// RAID level.
     level: u32,
     /// Bytes of a stripe on one member.
@@ -50,14 +53,14 @@ struct Note {
 }
 
 impl Note {
-    fn of(config: &ArrayConfig) -> Note {
+    fn of(config: &ArrayConfig, identity: String) -> Note {
         let layout = config.layout();
         let (level, members) = (layout.level().number(), layout.members());
         let stripe = u64::from(layout.chunk()) * SECTOR;
         let stripes = layout.rows();
         let outdated = config.options.failed.clone();
         let (uses, is_synced, is_starting) = (Vec::new(), false, false);
-        Note { format: FORMAT, level, stripe, members, stripes, is_synced, outdated, uses, is_starting }
+        Note { format: FORMAT, identity, level, stripe, members, stripes, is_synced, outdated, uses, is_starting }
     }
 
     fn read(folder: &Path) -> Result<Option<Note>, ImageError> {
@@ -83,7 +86,7 @@ impl Note {
 
     /// Checks that the array is the one that wrote the images.
     fn check(&self, config: &ArrayConfig) -> Result<(), ImageError> {
-        let here = Note::of(config);
+        let here = Note::of(config, String::new());
         let pairs = [
             ("array.level", u64::from(self.level), u64::from(here.level)),
             ("array.stripe", self.stripe, here.stripe),
@@ -193,7 +196,7 @@ impl OpenedArray {
             });
         let stores = begun.collect::<Result<_, _>>()?;
         let layout = config.layout();
-        let note = Note::of(&config);
+        let note = Note::of(&config, identity::text(identity::random()?));
         let folder = self.partial.as_ref().map(|partial| partial.path().to_owned());
         let mut members = Members { stores, options, layout, folder, note };
         members.write_note(false)?;
@@ -234,8 +237,10 @@ impl OpenedArray {
                 all.push(recovered);
             }
         }
-        let was_synced = self.note.is_some_and(|note| note.is_synced);
-        let note = Note::of(&config);
+        let was_synced = self.note.as_ref().is_some_and(|note| note.is_synced);
+        let new_identity = || identity::random().map(identity::text);
+        let identity = self.note.map_or_else(new_identity, |note| Ok(note.identity))?;
+        let note = Note::of(&config, identity);
         let layout = config.layout();
         let mut members = Members { stores, options: options.clone(), layout, folder: self.folder, note };
         members.write_note(false)?;
@@ -356,6 +361,11 @@ impl Members {
     /// Returns the stores of the members.
     pub fn stores_mut(&mut self) -> &mut [Store] {
         &mut self.stores
+    }
+
+    /// Returns the identity of the array as a drive.
+    pub fn identity(&self) -> u128 {
+        identity::of_text(&self.note.identity)
     }
 
     fn write_note(&mut self, is_synced: bool) -> Result<(), ImageError> {

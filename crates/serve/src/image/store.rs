@@ -15,6 +15,7 @@ use super::flash::{Content, Flash, ReadError};
 use super::saved::{Entry, SavedSlots};
 use super::waiting::{Version, Waiting};
 use crate::clock::Wall;
+use crate::identity;
 use crate::payload::{Extent, PayloadError};
 
 /// Time between retries after a write to the file has failed.
@@ -132,6 +133,11 @@ impl Store {
     /// Returns the flash.
     pub fn flash(&self) -> &Flash {
         &self.flash
+    }
+
+    /// Returns the identity of the drive.
+    pub fn identity(&self) -> u128 {
+        identity::of_text(self.flash.identity())
     }
 
     fn unit(&self) -> usize {
