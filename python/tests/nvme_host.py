@@ -59,14 +59,21 @@ class Queue:
 
     def __init__(self, address, *, digests=False, align=0, timeout=20):
         self.socket = socket.create_connection(address, timeout=timeout)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.digests, self.identifier = digests, 0
+        self.digests, self.identifier, self.head = digests, 0, 0
         self.waiting, self.arrived, self.log = {}, {}, []
+        try:
+            self._initialize(digests, align)
+        except BaseException:
+            self.close()
+            raise
+
+    def _initialize(self, digests, align):
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         body = struct.pack("<HBBI", 0, align, 3 if digests else 0, 0)
         self.socket.sendall(struct.pack("<BBBBI", ICREQ, 0, 128, 0, 128) + body.ljust(120, b"\0"))
-        answer = self.exactly(128)
-        assert (answer[0], answer[2], answer[11]) == (ICRESP, 128, 3 if digests else 0)
-        self.most = struct.unpack_from("<I", answer, 12)[0]
+        response = self.exactly(128)
+        assert (response[0], response[2], response[11]) == (ICRESP, 128, 3 if digests else 0)
+        self.most = struct.unpack_from("<I", response, 12)[0]
         assert self.most >= 4096
 
     def exactly(self, count):
@@ -116,7 +123,8 @@ class Queue:
             assert bool(flags & HDGST) == self.digests
             assert not self.digests or rest[:4] == crc32c(head), "digest of a header"
             if kind == RESPONSE:
-                result, _, _, identifier, status = struct.unpack_from("<QHHHH", head, 8)
+                result, self.head, _, identifier, status = struct.unpack_from("<QHHHH", head, 8)
+                self.waiting.pop(identifier, None)
                 return identifier, status >> 1, result, self.arrived.pop(identifier, b"")
             identifier, tag = struct.unpack_from("<HH", head, 8)
             start, count = struct.unpack_from("<II", head, 12)
@@ -132,10 +140,11 @@ class Queue:
             assert len(before) == start
             self.arrived[identifier] = before + data
             if flags & SUCCESS:
+                assert flags & LAST
                 return identifier, 0, 0, self.arrived.pop(identifier)
 
     def transfer(self, identifier, tag, start, count):
-        """Send data that the controller has asked for."""
+        """Send data that the controller has requested."""
         data = self.waiting[identifier][start : start + count]
         for at in range(0, count, self.most):
             part = data[at : at + self.most]
@@ -151,12 +160,14 @@ class Queue:
             raise CommandError(status, result)
         return result, data
 
-    def connect(self, number, controller, subsystem, *, host=HOST, keep_alive_ms=0, flow_control=True):
+    def connect(self, number, controller, subsystem, *, host=HOST, keep_alive_ms=0, flow_control=True, entries=32):
         """Connect the queue, and return the controller."""
-        body = struct.pack("<HHHBBI", 0, number, 31, 0 if flow_control else 4, 0, keep_alive_ms)
+        body = struct.pack("<HHHBBI", 0, number, entries - 1, 0 if flow_control else 4, 0, keep_alive_ms)
         data = bytes(range(16)) + struct.pack("<H", controller)
         data = data.ljust(256, b"\0") + subsystem.encode().ljust(256, b"\0") + host.encode().ljust(512, b"\0")
-        return self.call(fabrics(1, body), data)[0] & 0xFFFF
+        controller = self.call(fabrics(1, body), data)[0] & 0xFFFF
+        assert self.head == (1 if flow_control else 0xFFFF), "head of the queue after a Connect"
+        return controller
 
     def property(self, offset, *, wide=False):
         """Return a property."""
@@ -170,22 +181,32 @@ class Queue:
         """Close the connection."""
         self.socket.close()
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
 
 class Controller:
     """An enabled controller: its admin queue and its I/O queues."""
 
     def __init__(self, address, subsystem, queues=1, *, digests=False, align=0, keep_alive_ms=0, **options):
-        self.admin = Queue(address, digests=digests, align=align)
-        self.number = self.admin.connect(0, 0xFFFF, subsystem, keep_alive_ms=keep_alive_ms, **options)
-        assert self.admin.property(0, wide=True) >> 37 & 1, "the NVM command set"
-        self.admin.set_property(0x14, 6 << 16 | 4 << 20 | 1)
-        assert self.admin.property(0x1C) & 1, "ready"
-        self.queues = []
-        for number in range(1, queues + 1):
-            queue = Queue(address, digests=digests, align=align)
-            assert queue.connect(number, self.number, subsystem, **options) == self.number
-            self.queues.append(queue)
-        self.block = 512
+        self.admin, self.queues, self.block = Queue(address, digests=digests, align=align), [], 512
+        try:
+            self.number = self.admin.connect(0, 0xFFFF, subsystem, keep_alive_ms=keep_alive_ms, **options)
+            capabilities = self.admin.property(0, wide=True)
+            assert capabilities >> 37 & 1, "the NVM command set"
+            assert capabilities >> 59 & 1, "ready with media"
+            assert self.admin.property(0x68) == capabilities >> 24 & 0xFF, "time limit of readiness"
+            self.admin.set_property(0x14, 6 << 16 | 4 << 20 | 1)
+            assert self.admin.property(0x1C) & 1, "ready"
+            for number in range(1, queues + 1):
+                self.queues.append(Queue(address, digests=digests, align=align))
+                assert self.queues[-1].connect(number, self.number, subsystem, **options) == self.number
+        except BaseException:
+            self.close()
+            raise
 
     def identify(self, structure, nsid=0):
         """Return an Identify data structure."""
@@ -206,7 +227,7 @@ class Controller:
         return self.admin.call(entry(0x09, 0, feature, value))[0]
 
     def keep_alive(self):
-        """Send a sign of life."""
+        """Restart the keep alive timer."""
         self.admin.call(entry(0x18))
 
     def _on(self, opcode, block, count, control=0):
@@ -243,17 +264,22 @@ class Controller:
         for queue in [*self.queues, self.admin]:
             queue.close()
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
 
 def discover(address, **options):
     """Return the NQNs and addresses that the discovery controller lists."""
-    controller = Controller(address, DISCOVERY, 0, **options)
-    count = struct.unpack_from("<Q", controller.log_page(0x70, 1024), 8)[0]
     found = []
-    for index in range(count):
-        record = controller.log_page(0x70, 1024, 1024 * (index + 1))
-        assert (record[0], record[2]) == (3, 2), "TCP, and an NVM subsystem"
-        port, name, at = (record[start : start + size] for start, size in [(32, 32), (256, 256), (512, 256)])
-        text = [part.decode().strip("\0 ") for part in (name, at, port)]
-        found.append((text[0], (text[1], int(text[2]))))
-    controller.close()
+    with Controller(address, DISCOVERY, 0, **options) as controller:
+        count = struct.unpack_from("<Q", controller.log_page(0x70, 1024), 8)[0]
+        for index in range(count):
+            record = controller.log_page(0x70, 1024, 1024 * (index + 1))
+            assert (record[0], record[2]) == (3, 2), "TCP, and an NVM subsystem"
+            port, name, at = (record[start : start + size] for start, size in [(32, 32), (256, 256), (512, 256)])
+            text = [part.decode().strip("\0 ") for part in (name, at, port)]
+            found.append((text[0], (text[1], int(text[2]))))
     return found

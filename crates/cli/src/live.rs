@@ -11,10 +11,10 @@ use crate::{ctl, serve, top, vm};
 pub enum Command {
     /// Serve the SSD as a block device in real time, to fio, QEMU and the kernel
     ///
-    /// Clients connect over NBD, vhost-user or NVMe/TCP. Their commands are printed when the device is ready, and are explained
-    /// in docs/live-clients.md. Ctrl-C or SIGTERM ends the server: outstanding requests complete, sockets are removed,
-    /// and the result is printed. A second Ctrl-C stops at once. Data is kept in memory and is lost at the end, unless
-    /// `--image` keeps it in a file.
+    /// Clients connect over NBD, vhost-user or NVMe/TCP. Their commands are printed when the device is ready, and are
+    /// explained in docs/live-clients.md. Ctrl-C or SIGTERM ends the server: outstanding requests complete, sockets are
+    /// removed, and the result is printed. A second Ctrl-C stops at once. Data is kept in memory and is lost at the
+    /// end, unless `--image` keeps it in a file.
     #[command(after_long_help = serve::clients::HELP)]
     Serve(Box<serve::ServeArgs>),
     /// Query or control a running server: status, speed, trim-all, power-cut, fail

@@ -202,6 +202,7 @@ impl ServeArgs {
         let recorder = self.record.as_deref().map(record).transpose()?;
         Ok(Options {
             vhost_queues: self.vhost_queues,
+            nqn: self.nqn.clone(),
             nvme_hosts: self.allow_host.clone(),
             no_delay: self.no_delay,
             speed: self.speed.unwrap_or_default(),

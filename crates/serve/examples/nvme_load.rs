@@ -41,7 +41,7 @@ fn load(client: &mut Client, opcode: u8, each: usize, seconds: u64, bytes: u32) 
         for (number, requested) in outstanding.iter_mut().enumerate() {
             while requested.len() < each && !is_over {
                 let command = client.on_range(opcode, next(), bytes);
-                let id = client.queues[number].ask(command, &payload, room);
+                let id = client.queues[number].queue_command(command, &payload, room);
                 requested.push_back((id, Wall::now()));
             }
             client.queues[number].send()?;

@@ -1,7 +1,8 @@
 //! Memory for the requests and replies of the clients of a frontend: one budget for all of them.
 //!
 //! Each client has a share that no other client can use, so that small requests can always proceed. Memory beyond the
-//! share comes from a pool. A request that does not fit waits in its socket until other requests have completed.
+//! share comes from a pool. A request that does not fit waits until other requests have completed: with NBD in its
+//! socket, with NVMe in its session.
 
 /// Bytes that a client may always use.
 pub const SHARE: usize = 1 << 20;

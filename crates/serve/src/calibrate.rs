@@ -159,7 +159,7 @@ pub fn nvme_cost(spin: Wall) -> io::Result<Cost> {
     cost(&|bench| {
         let listener = Listener::open(&Address::Tcp((Ipv4Addr::LOCALHOST, 0).into()))?;
         let Address::Tcp(address) = *listener.address() else { unreachable!("the listener uses TCP") };
-        let drive = Drive::new(lock(&bench.engine).0.device().config(), "calibrate");
+        let drive = Drive::new(lock(&bench.engine).0.device().config(), 0, None);
         let nqn = drive.nqn.clone();
         let frontend = nvme::tcp::frontend::Frontend::new(nvme::tcp::frontend::Parts {
             engine: bench.engine.clone(),

@@ -29,7 +29,8 @@ pub struct Reply {
     pub data: Vec<u8>,
 }
 
-fn broken(what: impl Into<String>) -> io::Error {
+/// Returns the error of a server that violates its protocol.
+pub(crate) fn broken(what: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.into())
 }
 

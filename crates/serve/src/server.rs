@@ -15,6 +15,7 @@ use crate::calibrate::{Calibration, calibrate, nbd_cost, nvme_cost, vhost_cost};
 use crate::clock::{Clock, Speed, Wall};
 use crate::engine::{Cost, Engine, Pace, Port, PowerCut, Waker};
 use crate::error::ServeError;
+use crate::identity;
 use crate::image::{Members, Recovered, Store};
 use crate::listen::Listener;
 use crate::nbd::session::Export;
@@ -35,6 +36,8 @@ use floatgate_array::AnySsd;
 pub struct Options {
     /// Queues that each vhost-user client may use.
     pub vhost_queues: u16,
+    /// NQN of the drive for NVMe hosts. `None` for one that contains the identity of the drive.
+    pub nqn: Option<String>,
     /// NQNs of the NVMe hosts that may connect. Empty: all.
     pub nvme_hosts: Vec<String>,
     /// True to reply as soon as possible, without a clock.
@@ -57,7 +60,7 @@ pub struct Options {
     pub image: Option<(Store, DeviceOptions)>,
 }
 
-/// What clients of each frontend need.
+/// Sockets and settings of the frontends.
 struct Clients {
     export: Export,
     nbd: Vec<Listener>,
@@ -75,6 +78,8 @@ pub struct Server {
     frontends: Vec<(JoinHandle<()>, Arc<Bell>)>,
     stop: Arc<AtomicBool>,
     places: SocketAddresses,
+    /// NQN of the drive. `None` if there are no sockets for NVMe hosts.
+    nqn: Option<String>,
     calibration: Calibration,
     costs: Costs,
     speed: Speed,
@@ -165,7 +170,8 @@ impl Server {
         };
         let vhost_user = sockets.listen_vhost_user()?;
         let export = export_of(&device);
-        let drive = Drive::at(device.config(), sockets.nvme());
+        let drive = drive_of(&device, options.image.as_ref().map(|(store, _)| store), options.nqn.as_deref())?;
+        let nqn = (!sockets.nvme().is_empty()).then(|| drive.nqn.clone());
         let start = Wall::now();
         let clock = Clock::new(start, options.speed);
         // The clock continues at the simulated time that preconditioning has reached.
@@ -192,6 +198,7 @@ impl Server {
             frontends: Vec::new(),
             stop: Arc::new(AtomicBool::new(false)),
             places: sockets.places().clone(),
+            nqn,
             calibration,
             costs,
             speed: options.speed,
@@ -270,6 +277,11 @@ impl Server {
     /// Returns the addresses for NVMe hosts, with the ports that the system has chosen.
     pub fn nvme(&self) -> &[Address] {
         &self.places.nvme
+    }
+
+    /// Returns the NQN of the drive. `None` if there are no sockets for NVMe hosts.
+    pub fn nqn(&self) -> Option<&str> {
+        self.nqn.as_deref()
     }
 
     /// Returns all addresses.
@@ -395,6 +407,24 @@ fn export_of(device: &AnySsd) -> Export {
         unit: u32::try_from(config.unit_bytes()).unwrap_or(u32::MAX),
         read_only: device.read_only_since().is_some(),
     }
+}
+
+/// Returns the NVMe drive of a device. Its identity is that of its image, because its data is. Without an image, data
+/// does not outlast the server, and each server has another drive.
+fn drive_of(device: &AnySsd, store: Option<&Store>, nqn: Option<&str>) -> io::Result<Drive> {
+    let members = match device {
+        AnySsd::Array(array, _) => array.payload::<Members>(),
+        AnySsd::Device(_) => None,
+    };
+    let identity = match (store, members, nqn) {
+        (Some(store), _, _) => store.identity(),
+        (None, Some(members), _) => members.identity(),
+        // The NQN is the identity.
+        (None, None, Some(_)) => 0,
+        (None, None, None) => identity::random()?,
+    };
+    let trim = u32::try_from(device.trim_bytes()).unwrap_or(u32::MAX);
+    Ok(Drive { trim, ..Drive::new(device.config(), identity, nqn) })
 }
 
 /// Returns the virtio block device for an export.

@@ -1,5 +1,5 @@
-//! Sockets for clients. NBD and NVMe sockets are opened before the device is built, so that clients can connect while it is
-//! being filled. The vhost-user socket is opened when the device is ready.
+//! Sockets for clients. NBD and NVMe sockets are opened before the device is built, so that clients can connect while
+//! it is being filled. The vhost-user socket is opened when the device is ready.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};

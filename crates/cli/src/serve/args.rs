@@ -37,6 +37,12 @@ pub struct ServeArgs {
     /// The server is an NVMe controller: Linux attaches it with `nvme connect`. See docs/nvme.md.
     #[arg(long, value_name = "ADDRESS", value_parser = nvme_address)]
     pub nvme: Vec<Address>,
+    /// NQN of the drive, by which NVMe hosts recognize it [default: from its image, or a new one]
+    ///
+    /// Hosts treat drives with the same NQN as one drive. Without this option, an image keeps its NQN, and a device
+    /// without an image gets a new one at each start.
+    #[arg(long, value_name = "NQN", requires = "nvme", value_parser = nqn)]
+    pub(super) nqn: Option<String>,
     /// Allow only the NVMe host with this NQN; can be repeated [default: all hosts]
     ///
     /// A host states its NQN itself (/etc/nvme/hostnqn), and nothing proves it.
@@ -161,7 +167,7 @@ fn nvme_address(text: &str) -> Result<Address, String> {
     }
 }
 
-/// Checks the NQN of a host.
+/// Checks an NQN.
 fn nqn(text: &str) -> Result<String, String> {
     if text.starts_with("nqn.") && text.len() <= NQN {
         Ok(text.to_owned())

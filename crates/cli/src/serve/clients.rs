@@ -46,7 +46,8 @@ pub fn welcome(config: &DeviceConfig, server: &Server, no_delay: bool, monitor: 
     };
     let size = readable(u128::from(config.logical_bytes()));
     let mut text = format!("{}: {size}, {time}\n", config.name);
-    text += &commands(&Info::new(config, server.places(), false));
+    let info = Info::new(config, server.places(), false);
+    text += &commands(&Info { nqn: server.nqn().map(ToOwned::to_owned), ..info });
     text + monitor + "\nCtrl-C ends the server and prints the result."
 }
 

@@ -90,7 +90,7 @@ async fn converse(
             Ok(Command::Status {}) => {
                 // Wait for the next sample, so that the response includes everything that happened before the command.
                 let _ = tokio::time::timeout(PATIENCE, shared.frames.subscribe().changed()).await;
-                let status = json!({ "ok": true, "info": &shared.info, "frame": &*shared.frame() });
+                let status = json!({ "ok": true, "info": shared.info(), "frame": &*shared.frame() });
                 say(&mut output, &status).await?;
             }
             Ok(command) => {
@@ -140,7 +140,7 @@ async fn write(output: &mut (impl AsyncWriteExt + Unpin), text: &str) -> std::io
 
 /// Sends new data until the client disconnects. A client that reads slowly misses some.
 async fn follow(shared: &Shared, output: &mut (impl AsyncWriteExt + Unpin), blocks: bool) -> std::io::Result<()> {
-    say(output, &json!({ "ok": true, "info": &shared.info })).await?;
+    say(output, &json!({ "ok": true, "info": shared.info() })).await?;
     let mut news = shared.news(blocks);
     while let Some((name, text)) = news.next().await {
         write(output, &format!("{{\"{name}\":{text}}}\n")).await?;

@@ -15,7 +15,6 @@ use super::blocks;
 use crate::clock::Wall;
 use crate::engine::{MemberSnapshot, Snapshot, Totals};
 use crate::lateness::LIMIT;
-use crate::nvme::identify::Drive;
 use crate::roster;
 use crate::sockets::SocketAddresses;
 
@@ -415,7 +414,8 @@ pub struct Frame {
 }
 
 impl Info {
-    /// Creates the properties of a device. `power_cut` is true if it can recover from a power cut.
+    /// Creates the properties of a device. `power_cut` is true if it can recover from a power cut. The NQN is not known
+    /// before the server starts.
     pub fn new(config: &DeviceConfig, places: &SocketAddresses, power_cut: bool) -> Info {
         let SocketAddresses { nbd, vhost_user, nvme, .. } = places;
         let geometry = &config.geometry;
@@ -436,7 +436,7 @@ impl Info {
             addresses: nbd.iter().map(|address| address.absolute().to_string()).collect(),
             vhost_user: vhost_user.as_deref().map(|path| absolute(path).to_string_lossy().into_owned()),
             nvme: nvme.iter().map(ToString::to_string).collect(),
-            nqn: (!nvme.is_empty()).then(|| Drive::at(config, nvme).nqn),
+            nqn: None,
             power_cut,
             faults: config.faults.is_some(),
         }

@@ -139,7 +139,12 @@ impl Monitor {
             lock(&engine).watch();
             let control = Control::new(Arc::clone(&engine));
             // Only the first server is monitored.
-            let _ = shared.served.set(Served { engine, roster: server.roster(), control });
+            let _ = shared.served.set(Served {
+                engine,
+                roster: server.roster(),
+                control,
+                nqn: server.nqn().map(ToOwned::to_owned),
+            });
         }
     }
 
@@ -200,7 +205,7 @@ async fn watch_device(shared: Arc<Shared>) {
 async fn paint(shared: Arc<Shared>) {
     /// Number of slices after which to pause for a millisecond, so that frontends get the engine's lock.
     const AT_ONCE: usize = 16;
-    let info = &shared.info;
+    let info = shared.info();
     let sizes = shared.config.block_sizes();
     let mut painter = Painter::new(info.planes, info.blocks_per_plane, sizes.map(|size| size.data_units));
     let mut interval = tokio::time::interval(TICK);

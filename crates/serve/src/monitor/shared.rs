@@ -33,7 +33,7 @@ pub(super) struct Shared {
     pub(super) served: OnceLock<Served>,
     /// Preparation before the server starts.
     pub(super) preparing: Mutex<Preparing>,
-    pub(super) info: Info,
+    info: Info,
     pub(super) config: DeviceConfig,
     began: Wall,
     /// Newest frame. `frames` sends it as text to followers.
@@ -57,6 +57,7 @@ pub(super) struct Served {
     pub(super) engine: Arc<Mutex<Engine>>,
     pub(super) roster: Roster,
     pub(super) control: Control,
+    pub(super) nqn: Option<String>,
 }
 
 impl Shared {
@@ -86,6 +87,11 @@ impl Shared {
         }
     }
 
+    /// Returns the properties of the device and its server.
+    pub(super) fn info(&self) -> Info {
+        Info { nqn: self.served.get().and_then(|served| served.nqn.clone()), ..self.info.clone() }
+    }
+
     /// Returns the newest frame.
     pub(super) fn frame(&self) -> Arc<Frame> {
         Arc::clone(&self.frame.lock().unwrap_or_else(PoisonError::into_inner))
@@ -94,7 +100,7 @@ impl Shared {
     /// Returns the metrics in the text format of OpenMetrics.
     pub(super) fn metrics(&self) -> String {
         let latencies = self.latencies.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        prometheus::text(&self.info, &self.frame(), &latencies)
+        prometheus::text(&self.info(), &self.frame(), &latencies)
     }
 
     /// Returns the frames of the last minutes as a JSON list.

@@ -178,7 +178,7 @@ fn plotting_library(shared: &Shared) -> Response<Reply> {
 
 fn status(shared: &Shared) -> Response<Reply> {
     let controls = shared.token.is_some();
-    let status = json!({ "info": &shared.info, "frame": &*shared.frame(), "controls": controls });
+    let status = json!({ "info": shared.info(), "frame": &*shared.frame(), "controls": controls });
     reply::json(StatusCode::OK, status.to_string())
 }
 

@@ -8,6 +8,7 @@ use super::CAPSULE_DATA;
 use super::fabrics::CONNECT_DATA;
 use super::tcp::pdu::{self, COMMON, Common, DIGEST, HEADER, INITIALIZE, flag, kind};
 use super::wire::{self, Command, DISCOVERY_NQN, Status, admin, fabrics, get, io as commands, property, put, put_text};
+use crate::client::broken;
 
 /// NQN of the client as a host.
 pub const HOST_NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:f10a79a7-e000-4000-8000-000000000001";
@@ -17,7 +18,7 @@ pub const HOST_NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:f10a79a7-e000-4000-8
 pub struct Shape {
     /// True for digests of headers and data.
     pub digests: bool,
-    /// True to ask for queues without flow control.
+    /// True to request queues without flow control.
     pub no_flow_control: bool,
     /// Keep alive timeout in ms. 0: none.
     pub keep_alive_ms: u32,
@@ -36,10 +37,6 @@ pub struct Reply {
     pub result: u64,
     /// Data.
     pub data: Vec<u8>,
-}
-
-fn broken(what: impl Into<String>) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what.into())
 }
 
 /// Returns a command with an opcode.
@@ -61,14 +58,13 @@ pub fn on_blocks(opcode: u8, first: u64, blocks: u32) -> Command {
 
 /// A queue, which has a connection of its own.
 pub struct Queue {
-    from: BufReader<TcpStream>,
-    to: TcpStream,
+    stream: BufReader<TcpStream>,
     digests: bool,
     next_id: u16,
     scratch: Vec<u8>,
-    /// Data of outstanding commands that the controller has not asked for yet.
+    /// Data of outstanding commands that the controller has not requested yet.
     waiting: BTreeMap<u16, Vec<u8>>,
-    /// Data of outstanding commands that have arrived.
+    /// Data of outstanding commands that has arrived.
     arrived: BTreeMap<u16, Vec<u8>>,
 }
 
@@ -76,17 +72,17 @@ impl Queue {
     /// Opens a connection. The queue is not connected yet.
     pub fn open(stream: TcpStream, shape: Shape) -> io::Result<Queue> {
         stream.set_nodelay(true)?;
-        let from = BufReader::with_capacity(256 << 10, stream.try_clone()?);
+        let stream = BufReader::with_capacity(256 << 10, stream);
         let (scratch, waiting, arrived) = Default::default();
-        let mut queue = Queue { from, to: stream, digests: false, next_id: 0, scratch, waiting, arrived };
+        let mut queue = Queue { stream, digests: false, next_id: 0, scratch, waiting, arrived };
         let mut request = [0; INITIALIZE];
         let length = INITIALIZE as u32;
         let common = Common { kind: kind::INITIALIZE_REQUEST, flags: 0, header: length as u8, data: 0, length };
         common.write(&mut request);
         request[10..12].copy_from_slice(&[shape.align, if shape.digests { 3 } else { 0 }]);
-        queue.to.write_all(&request)?;
+        queue.stream.get_mut().write_all(&request)?;
         let mut response = [0; INITIALIZE];
-        queue.from.read_exact(&mut response)?;
+        queue.stream.read_exact(&mut response)?;
         if response[0] != kind::INITIALIZE_RESPONSE || response[11] != request[11] {
             return Err(broken("not the response to an initialize request"));
         }
@@ -96,7 +92,7 @@ impl Queue {
 
     /// Queues a command for [`Queue::send`]. `room` is the number of bytes of a reply with data. Returns its
     /// identifier.
-    pub fn ask(&mut self, mut command: Command, data: &[u8], room: u32) -> u16 {
+    pub fn queue_command(&mut self, mut command: Command, data: &[u8], room: u32) -> u16 {
         self.next_id = self.next_id.wrapping_add(1) & 0x7fff;
         put(&mut command.0, 2, self.next_id.to_le_bytes());
         let is_inside = !data.is_empty() && data.len() <= CAPSULE_DATA;
@@ -126,7 +122,7 @@ impl Queue {
         self.next_id
     }
 
-    /// Appends the digest of what was queued from `start` on.
+    /// Appends the digest of the bytes that were queued from `start` on.
     fn digest_from(&mut self, start: usize) {
         if self.digests {
             let digest = crc32c::crc32c(&self.scratch[start..]);
@@ -136,24 +132,24 @@ impl Queue {
 
     /// Sends the queued commands.
     pub fn send(&mut self) -> io::Result<()> {
-        self.to.write_all(&self.scratch)?;
+        self.stream.get_mut().write_all(&self.scratch)?;
         self.scratch.clear();
         Ok(())
     }
 
     /// Returns `true` if part of a reply has arrived, so that reading it does not have to wait.
     pub fn has_reply(&self) -> bool {
-        !self.from.buffer().is_empty()
+        !self.stream.buffer().is_empty()
     }
 
-    /// Receives the next reply. Sends the data that the controller asks for in the meantime.
+    /// Receives the next reply. Sends the data that the controller requests in the meantime.
     pub fn reply(&mut self) -> io::Result<Reply> {
         loop {
             let mut header = [0; HEADER];
-            self.from.read_exact(&mut header)?;
+            self.stream.read_exact(&mut header)?;
             let common = Common::of(&header);
             let mut rest = vec![0; (common.length as usize).saturating_sub(HEADER)];
-            self.from.read_exact(&mut rest)?;
+            self.stream.read_exact(&mut rest)?;
             if self.digests && crc32c::crc32c(&header).to_le_bytes() != rest[..DIGEST] {
                 return Err(broken("a wrong digest of a header"));
             }
@@ -175,7 +171,8 @@ impl Queue {
                 }
                 kind::READY => {
                     let tag = u16::from_le_bytes(get(&header, 10));
-                    let data = self.waiting.remove(&id).ok_or_else(|| broken("data of no command are wanted"))?;
+                    let data =
+                        self.waiting.remove(&id).ok_or_else(|| broken("a request for the data of no command"))?;
                     self.transfer(id, tag, &data)?;
                 }
                 other => return Err(broken(format!("a PDU of type {other}, with {:?}", &header[8..14]))),
@@ -195,7 +192,7 @@ impl Queue {
         Ok(rest)
     }
 
-    /// Sends the data that the controller has asked for.
+    /// Sends the data that the controller has requested.
     fn transfer(&mut self, id: u16, tag: u16, data: &[u8]) -> io::Result<()> {
         const PART: usize = 64 << 10;
         let digest = if self.digests { DIGEST } else { 0 };
@@ -223,7 +220,7 @@ impl Queue {
 
     /// Sends a command, and waits for its reply.
     pub fn call(&mut self, command: Command, data: &[u8], room: u32) -> io::Result<Reply> {
-        let id = self.ask(command, data, room);
+        let id = self.queue_command(command, data, room);
         self.send()?;
         let reply = self.reply()?;
         if reply.id == id { Ok(reply) } else { Err(broken("the reply to another command")) }

@@ -12,12 +12,15 @@ pub const MAX_QUEUES: u16 = 64;
 /// Maximum number of entries of a queue.
 pub const MAX_ENTRIES: u16 = 128;
 
+/// Keep alive timeout of a discovery controller whose host requests none: 120 s.
+const DISCOVERY_KEEP_ALIVE_MS: u32 = 120_000;
+
 /// Kind of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It lists the drive.
+    /// Discovery controller.
     Discovery,
-    /// It has the namespace of the drive.
+    /// I/O controller.
     Drive,
 }
 
@@ -39,13 +42,37 @@ pub struct Controller {
     /// Commands that failed.
     pub errors: Errors,
     configuration: u32,
-    has_shut_down: bool,
-    /// Time of the last command.
-    pub heard: Wall,
+    shutdown: Shutdown,
+    /// Time of the last message of the host, or of the last reply to it.
+    pub last_activity: Wall,
+}
+
+/// Progress of a shutdown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shutdown {
+    None,
+    /// The device is being flushed.
+    InProgress,
+    Complete,
+}
+
+/// Effects of a change of the configuration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effects {
+    /// True if the I/O queues end, because of a reset or a shutdown.
+    pub ends_queues: bool,
+    /// True if the device has to be flushed before [`Controller::end_shutdown`].
+    pub flushes: bool,
 }
 
 /// Bit of the configuration: enable.
 const ENABLE: u32 = 1;
+
+/// Value of the field for shutdown notifications in the configuration: a normal shutdown.
+const NORMAL_SHUTDOWN: u32 = 1;
+
+/// Time limit of enabling in units of 500 ms.
+const READY_TIMEOUT: u64 = 10;
 
 impl Controller {
     /// Creates a controller that is not enabled.
@@ -59,8 +86,8 @@ impl Controller {
             events: Events::default(),
             errors: Errors::default(),
             configuration: 0,
-            has_shut_down: false,
-            heard: now,
+            shutdown: Shutdown::None,
+            last_activity: now,
         }
     }
 
@@ -71,13 +98,14 @@ impl Controller {
 
     /// Returns the time at which the host is considered lost. [`Wall::NEVER`] without a keep alive timeout.
     pub fn deadline(&self) -> Wall {
-        match self.features.keep_alive_ms {
-            0 => Wall::NEVER,
-            ms => self.heard.later(Wall(u64::from(ms) * 1_000_000)),
+        match (self.features.keep_alive_ms, self.kind) {
+            (0, Kind::Drive) => Wall::NEVER,
+            (0, Kind::Discovery) => self.last_activity.later(Wall(u64::from(DISCOVERY_KEEP_ALIVE_MS) * 1_000_000)),
+            (ms, _) => self.last_activity.later(Wall(u64::from(ms) * 1_000_000)),
         }
     }
 
-    /// Returns the value of a property of `size` bytes.
+    /// Returns the value of a property. `is_long` is true if its size is 8 bytes, otherwise 4.
     pub fn property(&self, offset: u32, is_long: bool) -> Result<u64, Status> {
         let value = match (offset, is_long) {
             (property::CAPABILITIES, true) => capabilities(),
@@ -85,18 +113,32 @@ impl Controller {
             (property::CONFIGURATION, false) => u64::from(self.configuration),
             (property::STATUS, false) => u64::from(self.status()),
             (property::SUBSYSTEM_RESET, false) => 0,
+            // With media, in units of 500 ms.
+            (property::READY_TIMEOUTS, false) => READY_TIMEOUT,
             _ => return Err(Status::INVALID_FIELD),
         };
         Ok(value)
     }
 
-    /// Returns the status: ready, and shutdown complete.
+    /// Returns the status: ready, and progress of the shutdown.
     fn status(&self) -> u32 {
-        u32::from(self.is_ready()) | if self.has_shut_down { 2 << 2 } else { 0 }
+        let shutdown = match self.shutdown {
+            Shutdown::None => 0,
+            Shutdown::InProgress => 1 << 2,
+            Shutdown::Complete => 2 << 2,
+        };
+        u32::from(self.is_ready()) | shutdown
     }
 
-    /// Sets a property. Returns `true` if the controller was reset or shut down, which ends its I/O queues.
-    pub fn set_property(&mut self, offset: u32, is_long: bool, value: u64) -> Result<bool, Status> {
+    /// Completes a shutdown, after the device was flushed.
+    pub fn end_shutdown(&mut self) {
+        if self.shutdown == Shutdown::InProgress {
+            self.shutdown = Shutdown::Complete;
+        }
+    }
+
+    /// Sets a property. Returns the effects of the change.
+    pub fn set_property(&mut self, offset: u32, is_long: bool, value: u64) -> Result<Effects, Status> {
         if offset != property::CONFIGURATION || is_long {
             return Err(Status::INVALID_FIELD);
         }
@@ -110,14 +152,22 @@ impl Controller {
             return Err(Status::INVALID_FIELD);
         }
         self.configuration = after;
-        let (was_shut_down, shuts_down) = (self.has_shut_down, after >> 14 & 0b11 != 0);
         let resets = before & ENABLE != 0 && after & ENABLE == 0;
         if resets {
-            (self.events, self.has_shut_down) = (Events::default(), false);
+            self.events = Events::default();
             self.features = Features::new(self.features.keep_alive_ms);
         }
-        self.has_shut_down |= shuts_down;
-        Ok(resets || (shuts_down && !was_shut_down))
+        if (before ^ after) & ENABLE != 0 {
+            self.shutdown = Shutdown::None;
+        }
+        let notification = after >> 14 & 0b11;
+        let shuts_down = notification != 0 && self.shutdown == Shutdown::None;
+        // An abrupt shutdown does not write the cache.
+        let flushes = shuts_down && notification == NORMAL_SHUTDOWN && self.kind == Kind::Drive && self.is_ready();
+        if shuts_down {
+            self.shutdown = if flushes { Shutdown::InProgress } else { Shutdown::Complete };
+        }
+        Ok(Effects { ends_queues: resets || shuts_down, flushes })
     }
 
     /// Records a command that failed. `queue` is the number of its queue.
@@ -126,10 +176,10 @@ impl Controller {
     }
 }
 
-/// Returns the capabilities: entries per queue, contiguous queues, time limit of enabling in units of 500 ms, and the
-/// NVM command set, also as one of several (CSI).
+/// Returns the capabilities: entries per queue, contiguous queues, time limit of enabling, the NVM command set, also as
+/// one of several (CSI), and readiness with media.
 fn capabilities() -> u64 {
-    u64::from(MAX_ENTRIES - 1) | 1 << 16 | 10 << 24 | 1 << 37 | 1 << 43
+    u64::from(MAX_ENTRIES - 1) | 1 << 16 | READY_TIMEOUT << 24 | 1 << 37 | 1 << 43 | 1 << 59
 }
 
 #[cfg(test)]
@@ -145,22 +195,39 @@ mod tests {
             let result = controller.set_property(property::CONFIGURATION, false, invalid);
             assert_eq!(result, Err(Status::INVALID_FIELD), "{invalid:x}");
         }
-        assert_eq!(controller.set_property(property::CONFIGURATION, false, enable), Ok(false));
-        assert_eq!(controller.property(property::STATUS, false), Ok(1));
-        assert_eq!(controller.set_property(property::CONFIGURATION, false, enable | 1 << 14), Ok(true));
-        assert_eq!(controller.property(property::STATUS, false), Ok(1 | 2 << 2));
-        assert_eq!(controller.set_property(property::CONFIGURATION, false, 0x46_0000), Ok(true));
-        assert_eq!(controller.property(property::STATUS, false), Ok(0));
+        let mut set = |value, ends_queues, flushes, status| {
+            let effects = controller.set_property(property::CONFIGURATION, false, value);
+            assert_eq!(effects, Ok(Effects { ends_queues, flushes }), "{value:x}");
+            assert_eq!(controller.property(property::STATUS, false), Ok(status), "{value:x}");
+            if flushes {
+                controller.end_shutdown();
+                assert_eq!(controller.property(property::STATUS, false), Ok(1 | 2 << 2));
+            }
+        };
+        set(enable, false, false, 1);
+        set(enable | 1 << 14, true, true, 1 | 1 << 2);
+        set(enable | 1 << 14, false, false, 1 | 2 << 2);
+        set(0x46_0000, true, false, 0);
+        // An abrupt shutdown, and one of a controller that is not enabled.
+        set(enable, false, false, 1);
+        set(enable | 2 << 14, true, false, 1 | 2 << 2);
+        set(0x46_0000, true, false, 0);
+        set(0x46_0000 | 1 << 14, true, false, 2 << 2);
+        set(enable, false, false, 1);
+        controller.end_shutdown();
+        assert_eq!(controller.property(property::STATUS, false), Ok(1), "no shutdown is in progress");
         assert_eq!(controller.set_property(property::CAPABILITIES, true, 0), Err(Status::INVALID_FIELD));
         assert_eq!(controller.property(property::CAPABILITIES, false), Err(Status::INVALID_FIELD));
-        assert_eq!(controller.property(property::CAPABILITIES, true), Ok(0x0820_0a01_007f));
+        assert_eq!(controller.property(property::CAPABILITIES, true), Ok(0x0800_0820_0a01_007f));
     }
 
     #[test]
-    fn a_host_without_keep_alive_is_never_lost() {
+    fn only_hosts_of_the_drive_may_omit_keep_alive() {
         let mut controller = Controller::new(Kind::Drive, "host", [0; 16], 0, Wall(5));
         assert_eq!(controller.deadline(), Wall::NEVER);
         controller.features.keep_alive_ms = 100;
         assert_eq!(controller.deadline(), Wall(100_000_005));
+        let discovery = Controller::new(Kind::Discovery, "host", [0; 16], 0, Wall(5));
+        assert_eq!(discovery.deadline(), Wall(120_000_000_005));
     }
 }

@@ -60,8 +60,8 @@ impl Events {
 
     /// Removes a waiting request. Returns `false` if there is none with this identifier.
     pub fn abort(&mut self, id: u16) -> bool {
-        let place = self.held.iter().position(|held| *held == id);
-        place.map(|place| self.held.remove(place)).is_some()
+        let index = self.held.iter().position(|held| *held == id);
+        index.map(|index| self.held.remove(index)).is_some()
     }
 
     /// Adds an event, unless the same event waits.
@@ -71,12 +71,12 @@ impl Events {
         }
     }
 
-    /// Returns the next request to complete, and its event. Further events of that type wait until the event is
+    /// Returns the next request to complete, and its event. Other events of its type wait until the event is
     /// cleared.
     pub fn deliver(&mut self) -> Option<(u16, Event)> {
         let is_due = |event: &Event| self.masked & 1 << event.parts().0 == 0;
-        let place = self.pending.iter().position(is_due).filter(|_| !self.held.is_empty())?;
-        let event = self.pending.remove(place);
+        let index = self.pending.iter().position(is_due).filter(|_| !self.held.is_empty())?;
+        let event = self.pending.remove(index);
         self.masked |= 1 << event.parts().0;
         Some((self.held.remove(0), event))
     }

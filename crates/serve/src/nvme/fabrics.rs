@@ -63,16 +63,15 @@ impl Target {
                 else {
                     return invalid(CONTROLLER as u16, true);
                 };
+                if number > controller.features.queues {
+                    return invalid(QUEUE_NUMBER, false);
+                }
                 controller.add_queue(number).map(|()| wanted)
             }
         };
         match connected {
             Ok(id) => {
-                queue.link = Some((id, number));
-                queue.entries = size + 1;
-                queue.no_flow_control = command.dword(11) >> 16 & 1 << 2 != 0;
-                // The Connect itself has taken an entry.
-                queue.advance();
+                queue.connect(id, number, size + 1, command.dword(11) >> 16 & 1 << 2 != 0);
                 Reply::Done(Status::OK, u64::from(id))
             }
             Err(status) => Reply::Done(status, 0),
@@ -87,9 +86,10 @@ impl Target {
         let result = match command.fabrics_type() {
             fabrics::PROPERTY_GET if is_admin => controller.property(offset, is_long),
             fabrics::PROPERTY_SET if is_admin => {
-                controller.set_property(offset, is_long, command.qword(12)).map(|ends_queues| {
-                    controller.queues &= if ends_queues { 0 } else { u128::MAX };
-                    self.has_changed |= ends_queues;
+                controller.set_property(offset, is_long, command.qword(12)).map(|effects| {
+                    controller.queues &= if effects.ends_queues { 0 } else { u128::MAX };
+                    self.has_changed |= effects.ends_queues;
+                    self.flushes.extend(effects.flushes.then_some(id));
                     0
                 })
             }

@@ -26,11 +26,11 @@ const DATA_UNIT: u64 = 1000 * SECTOR;
 pub struct Health {
     /// Critical warnings.
     pub warning: u8,
-    /// Blocks beyond the logical capacity that have not become bad, in percent.
+    /// Spare blocks that are not bad, in percent of the blocks beyond the logical capacity.
     pub spare: u8,
     /// Erases of the most erased block, in percent of the endurance. At most 255.
     pub used: u8,
-    /// Data that the host has read and written, in thousands of 512 bytes, rounded up.
+    /// Data that hosts have read and written, in thousands of 512 bytes, rounded up.
     pub units: [u64; 2],
     /// Read commands, including Compare and Verify, and write commands.
     pub commands: [u64; 2],
@@ -40,20 +40,20 @@ pub struct Health {
     pub power_cycles: u64,
     /// Power cuts.
     pub unsafe_shutdowns: u64,
-    /// Uncorrectable reads, and units whose data were lost.
+    /// Uncorrectable reads, and units whose data was lost.
     pub media_errors: u64,
     /// Bytes that were programmed, including garbage collection.
     pub programmed: u64,
 }
 
-/// Returns the critical warnings, which are cheap to query.
+/// Returns the critical warnings. Runs each second, and takes no longer for more blocks.
 pub fn warning(device: &AnySsd) -> u8 {
     let is_low = spare(device) < SPARE_THRESHOLD;
     let read_only = device.read_only_since().is_some();
-    u8::from(is_low) * SPARE_LOW | u8::from(read_only) * (READ_ONLY | DEGRADED)
+    (u8::from(is_low) * SPARE_LOW) | (u8::from(read_only) * (READ_ONLY | DEGRADED))
 }
 
-/// Returns the share of blocks beyond the logical capacity that have not become bad, in percent.
+/// Returns the spare blocks that are not bad, in percent of the blocks beyond the logical capacity.
 fn spare(device: &AnySsd) -> u8 {
     let of = |device: &floatgate_core::simulation::Device| {
         let config = device.config();
@@ -64,11 +64,12 @@ fn spare(device: &AnySsd) -> u8 {
         [spare, spare.saturating_sub(bad)]
     };
     let [all, left] = device.devices().map(of).fold([0, 0], |sum, of| [sum[0] + of[0], sum[1] + of[1]]);
-    if all == 0 { 100 } else { (left * 100 / all) as u8 }
+    (left * 100).checked_div(all).map_or(100, |share| share as u8)
 }
 
-/// Returns the erases of the most erased block, in percent of the endurance. 0 if the endurance is unknown.
-fn used(device: &AnySsd) -> u8 {
+/// Returns the erases of the most erased block, in percent of the endurance. 0 if the endurance is unknown. Reads the
+/// state of all blocks.
+pub fn used(device: &AnySsd) -> u8 {
     let of = |device: &floatgate_core::simulation::Device| {
         let most = device.ftl().blocks.all().iter().map(|block| block.erases).max().unwrap_or(0);
         (u64::from(most) * 100).checked_div(u64::from(device.config().endurance())).unwrap_or(0).min(255) as u8
@@ -82,8 +83,8 @@ fn counted(engine: &Engine, count: impl Fn(&Counters) -> u64) -> u64 {
 }
 
 impl Health {
-    /// Returns the health of the device.
-    pub fn of(engine: &Engine) -> Health {
+    /// Returns the health of the device, given its percentage used (see [`used`]).
+    pub fn of(engine: &Engine, used: u8) -> Health {
         let device = engine.device();
         let served = engine.served();
         let of = |operation: Operation| served[operation.index()];
@@ -93,7 +94,7 @@ impl Health {
         Health {
             warning: warning(device),
             spare: spare(device),
-            used: used(device),
+            used,
             units: [read, write].map(|Totals { bytes, .. }| bytes.div_ceil(DATA_UNIT)),
             commands: [read.count, write.count + zeroed.count],
             hours: device.now().as_s() as u64 / 3600,

@@ -1,14 +1,21 @@
 //! Identify data structures, which describe the drive, its controllers and its namespace.
 
 use floatgate_core::device_file::DeviceConfig;
+use floatgate_core::sim::request::SECTOR;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::controller::{Kind, MAX_ENTRIES};
 use super::features::KEEP_ALIVE_UNIT_MS;
+use super::in_flight::LONGEST_TRIM;
 use super::logs::ERRORS;
 use super::wire::{DISCOVERY_NQN, PAGE, VERSION, put, put_text};
-use super::{CAPSULE_DATA, LONGEST_TRANSFER, events};
-use crate::address::Address;
+use super::{CAPSULE_DATA, LONGEST_TRANSFER, LONGEST_ZEROES, events};
+
+/// Maximum length of the name of the device in its NQN.
+const LONGEST_NAME: usize = 64;
+
+/// Temperature in kelvin from which a controller warns. The model has no temperature.
+pub const WARNING_TEMPERATURE: u16 = 343;
 
 /// Revision of the firmware.
 pub const FIRMWARE: &str = env!("CARGO_PKG_VERSION");
@@ -30,36 +37,33 @@ pub struct Drive {
     pub blocks: u64,
     /// Bytes of a mapping unit.
     pub unit: u32,
-    /// True if data are lost without power before they are flushed.
+    /// Granularity and alignment of deallocation in bytes.
+    pub trim: u32,
+    /// True if data that was not flushed is lost without power.
     pub has_cache: bool,
 }
 
 impl Drive {
-    /// Creates the drive of a device. `place` distinguishes it from other drives: hosts take drives with the same NQN
-    /// for one.
-    pub fn new(config: &DeviceConfig, place: &str) -> Drive {
-        let hash = xxh3_128(format!("{place} {} {}", config.name, config.logical_bytes()).as_bytes());
-        let serial = format!("{:016X}", hash as u64);
+    /// Creates the drive of a device. `identity` distinguishes it from other drives: hosts treat drives with the same
+    /// NQN as one drive. `nqn` replaces the NQN that contains the identity.
+    pub fn new(config: &DeviceConfig, identity: u128, nqn: Option<&str>) -> Drive {
+        // A drive under another NQN is another drive, because identifiers of namespaces are unique among subsystems.
+        let id = nqn.map_or(identity, |nqn| xxh3_128(format!("{identity:032x} {nqn}").as_bytes()));
         let block = config.host.sector_size.0 as u32;
-        let name: String = config.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let name = config.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
+        let name: String = name.take(LONGEST_NAME).collect();
         Drive {
-            nqn: format!("nqn.2026-01.example.floatgate:{name}:{}", serial.to_ascii_lowercase()),
+            nqn: nqn.map_or_else(|| format!("nqn.2026-01.example.floatgate:{name}:{id:032x}"), ToOwned::to_owned),
             name,
-            serial,
-            id: hash.to_be_bytes(),
+            serial: format!("{:016X}", (id >> 64) as u64),
+            id: id.to_be_bytes(),
             block,
             blocks: config.logical_bytes() / u64::from(block),
             unit: u32::try_from(config.unit_bytes()).unwrap_or(u32::MAX),
-            has_cache: config.buffer.as_ref().is_some_and(|buffer| !buffer.power_loss_protection),
+            trim: u32::try_from(config.unit_bytes()).unwrap_or(u32::MAX),
+            has_cache: config.writes_back()
+                && config.active_buffer().is_some_and(|buffer| !buffer.power_loss_protection),
         }
-    }
-
-    /// Creates the drive of a device that is served at these addresses of this machine. Drives of other machines and
-    /// addresses have other names.
-    pub fn at(config: &DeviceConfig, addresses: &[Address]) -> Drive {
-        let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
-        let address = addresses.first().map(ToString::to_string).unwrap_or_default();
-        Drive::new(config, &format!("{} {address}", machine.trim()))
     }
 
     /// Returns the data structure of a controller.
@@ -70,7 +74,7 @@ impl Drive {
         page[77] = (LONGEST_TRANSFER / PAGE).ilog2() as u8;
         put(&mut page, 78, id.to_le_bytes());
         put(&mut page, 80, VERSION.to_le_bytes());
-        // A 128-bit host identifier, and commands as a sign of life.
+        // A 128-bit host identifier, and traffic-based keep alive.
         put(&mut page, 96, (1_u32 | 1 << 6).to_le_bytes());
         page[111] = if kind == Kind::Drive { 1 } else { 2 };
         page[259] = events::LIMIT as u8 - 1;
@@ -79,8 +83,8 @@ impl Drive {
         page[262] = ERRORS as u8 - 1;
         put(&mut page, 320, ((KEEP_ALIVE_UNIT_MS / 100) as u16).to_le_bytes());
         put(&mut page, 514, MAX_ENTRIES.to_le_bytes());
-        // Data blocks, with an offset in capsules.
-        put(&mut page, 536, (1_u32 | 1 << 20).to_le_bytes());
+        // Data blocks, with an offset in capsules, and data blocks of the transport.
+        put(&mut page, 536, (1_u32 | 1 << 20 | 1 << 21).to_le_bytes());
         let nqn = if kind == Kind::Drive { &self.nqn } else { DISCOVERY_NQN };
         put_text(&mut page, 768, 256, nqn, 0);
         if kind == Kind::Drive {
@@ -100,7 +104,7 @@ impl Drive {
         // The log page of effects.
         page[261] |= 1 << 1;
         // Temperatures of warnings in kelvin, which the model does not reach.
-        put(page, 266, 343_u16.to_le_bytes());
+        put(page, 266, WARNING_TEMPERATURE.to_le_bytes());
         put(page, 268, 353_u16.to_le_bytes());
         let bytes = u128::from(self.blocks) * u128::from(self.block);
         put(page, 280, bytes.to_le_bytes());
@@ -129,8 +133,9 @@ impl Drive {
         // Deallocated blocks read as zeros, also those of Write Zeroes.
         page[33] = 0b1001;
         put(&mut page, 48, (u128::from(self.blocks) * u128::from(self.block)).to_le_bytes());
-        let preferred = (self.unit / self.block).clamp(1, 1 << 16) as u16 - 1;
-        [64, 66, 68, 70, 72].into_iter().for_each(|at| put(&mut page, at, preferred.to_le_bytes()));
+        let preferred = |bytes: u32| ((bytes / self.block).clamp(1, 1 << 16) - 1) as u16;
+        [64, 66, 72].into_iter().for_each(|at| put(&mut page, at, preferred(self.unit).to_le_bytes()));
+        [68, 70].into_iter().for_each(|at| put(&mut page, at, preferred(self.trim).to_le_bytes()));
         page[99] = u8::from(read_only);
         put(&mut page, 104, self.id);
         // Format 0: no metadata, and the size of a block.
@@ -165,10 +170,18 @@ pub fn namespaces(after: u32) -> Vec<u8> {
     page
 }
 
-/// Returns the limits of the NVM command set: a Verify covers as much as a command transfers.
-pub fn limits() -> Vec<u8> {
+/// Returns the limits of the NVM command set. Those of Dataset Management are recommendations: longer ranges are
+/// deallocated in parts.
+pub fn limits(drive: &Drive) -> Vec<u8> {
+    /// Recommended number of ranges in a command.
+    const RANGES: u8 = 64;
     let mut page = vec![0; PAGE];
     page[0] = (LONGEST_TRANSFER / PAGE).ilog2() as u8;
+    page[1] = (LONGEST_ZEROES / PAGE as u64).ilog2() as u8;
+    page[3] = RANGES;
+    let blocks = LONGEST_TRIM * SECTOR / u64::from(drive.block);
+    put(&mut page, 4, (blocks as u32).to_le_bytes());
+    put(&mut page, 8, (blocks * u64::from(RANGES)).to_le_bytes());
     page
 }
 
@@ -189,7 +202,7 @@ mod tests {
     fn the_namespace_has_the_size_and_the_blocks_of_the_device() {
         for (option, bits) in [("host.sector_size=512B", 9), ("host.sector_size=4KiB", 12)] {
             let config = device_file::load("tiny", &[option.to_owned()]).unwrap();
-            let page = Drive::new(&config, "here").namespace(false);
+            let page = Drive::new(&config, 1, None).namespace(false);
             assert_eq!(u64::from_le_bytes(get(&page, 0)) << bits, config.logical_bytes());
             assert_eq!((page[25], page[26], page[130]), (0, 0, bits));
             assert_eq!(u32::from(u16::from_le_bytes(get(&page, 64))), (4096 >> bits) - 1);
@@ -197,17 +210,39 @@ mod tests {
     }
 
     #[test]
-    fn drives_in_different_places_have_different_names() {
+    fn the_identity_and_the_nqn_determine_the_drive() {
         let config = device_file::load("tiny", &[]).unwrap();
-        let [one, other] = ["here", "there"].map(|place| Drive::new(&config, place));
-        assert_eq!(one, Drive::new(&config, "here"));
-        assert!(one.nqn != other.nqn && one.serial != other.serial && one.id != other.id);
-        assert!(one.nqn.starts_with("nqn.2026-01.example.floatgate:tiny:") && one.nqn.len() <= super::super::wire::NQN);
+        let of = |identity, nqn| Drive::new(&config, identity, nqn);
+        let one = of(0x0123_4567_89ab_cdef_0000_0000_0000_00ff, None);
+        assert_eq!(one.nqn, "nqn.2026-01.example.floatgate:tiny:0123456789abcdef00000000000000ff");
+        assert_eq!((&one.serial[..], one.id[15]), ("0123456789ABCDEF", 0xff));
+        let named = of(1, Some("nqn.2026-01.example:a"));
+        assert_eq!((&named.nqn[..], &named), ("nqn.2026-01.example:a", &of(1, Some("nqn.2026-01.example:a"))));
+        let others =
+            [of(2, None), of(1, None), of(2, Some("nqn.2026-01.example:a")), of(1, Some("nqn.2026-01.example:b"))];
+        assert!(others.iter().all(|other| other.id != named.id && other.serial != named.serial));
+        let long = floatgate_core::device_file::DeviceConfig { name: "x".repeat(1000), ..config };
+        assert!(Drive::new(&long, u128::MAX, None).nqn.len() <= super::super::wire::NQN);
+    }
+
+    #[test]
+    fn preferred_sizes_of_large_units_are_limited() {
+        let drive = Drive::new(&device_file::load("tiny", &[]).unwrap(), 1, None);
+        let page = Drive { unit: 32 << 20, trim: 64 << 10, ..drive }.namespace(false);
+        assert_eq!([64, 68].map(|at| u16::from_le_bytes(get(&page, at))), [u16::MAX, 127]);
+    }
+
+    #[test]
+    fn limits_are_in_their_units() {
+        let drive = Drive::new(&device_file::load("tiny", &["host.sector_size=4KiB".to_owned()]).unwrap(), 1, None);
+        // 1 MiB and 32 MiB in pages of 4 KiB as powers of two, and 1 GiB in blocks of 4 KiB.
+        let expected = [8, 13, 0, 64, 0, 0, 4, 0, 0, 0, 0, 1, 0, 0, 0, 0];
+        assert_eq!(limits(&drive)[..16], expected);
     }
 
     #[test]
     fn the_two_kinds_of_controllers_are_described() {
-        let drive = Drive::new(&device_file::load("tiny", &[]).unwrap(), "here");
+        let drive = Drive::new(&device_file::load("tiny", &[]).unwrap(), 1, None);
         let page = drive.controller(3, Kind::Drive);
         assert_eq!(page[24..40], *b"Floatgate tiny  ");
         assert_eq!((page[77], page[111], u16::from_le_bytes(get(&page, 78))), (8, 1, 3));

@@ -2,9 +2,9 @@
 
 use floatgate_core::sim::request::{Operation, SECTOR};
 
-use super::LONGEST_TRANSFER;
 use super::identify::Drive;
 use super::wire::{ALL_NAMESPACES, Command, Status, get, io};
+use super::{LONGEST_TRANSFER, LONGEST_ZEROES};
 
 /// Bytes of a range of Dataset Management.
 const RANGE: usize = 16;
@@ -12,13 +12,13 @@ const RANGE: usize = 16;
 /// Effect of an I/O command on its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// The command has no data, or the device stores them.
+    /// The command has no data, or the device stores it.
     None,
-    /// The host receives the data that are read.
+    /// The host receives the data that is read.
     Return,
-    /// The data that are read are compared with those of the host.
+    /// The data that is read is compared with that of the host.
     Compare,
-    /// The data that are read are dropped.
+    /// The data that is read is dropped.
     Verify,
 }
 
@@ -27,26 +27,31 @@ pub enum Use {
 pub struct Io {
     /// Operation of all requests.
     pub operation: Operation,
-    /// Sectors of the first request: the first one, and their number.
+    /// First sector, and number of sectors.
     pub range: (u64, u32),
-    /// Sectors of further requests, of Dataset Management.
-    pub more: Vec<(u64, u32)>,
+    /// Ranges that Dataset Management deallocates: the first sector, and the number of sectors.
+    pub trims: Vec<(u64, u64)>,
     /// True if the requests may complete only when they are durable.
     pub fua: bool,
     /// True if the request writes the data of the command. Otherwise a write writes zeros.
     pub has_data: bool,
-    /// Use of the data that are read.
+    /// Use of the data that is read.
     pub uses: Use,
 }
 
 impl Io {
+    /// Creates the request for an operation, with defaults for all other fields.
+    pub fn of(operation: Operation, range: (u64, u32)) -> Io {
+        Io { operation, range, trims: Vec::new(), fua: false, has_data: false, uses: Use::None }
+    }
+
     /// Returns the bytes of memory that the command takes until it completes.
     pub fn memory(&self) -> usize {
         let bytes = self.range.1 as usize * SECTOR as usize;
         match self.uses {
             Use::None => 0,
             Use::Return | Use::Verify => bytes,
-            // The data of the host are kept as well.
+            // The data of the host is kept as well.
             Use::Compare => 2 * bytes,
         }
     }
@@ -80,7 +85,9 @@ pub fn requests(command: &Command, data: &[u8], length: u32, drive: &Drive) -> R
     if opcode == io::DATASET_MANAGEMENT {
         return deallocate(command, data, bytes as usize, drive);
     }
-    if bytes.max(verified(command, drive)) > LONGEST_TRANSFER as u64 {
+    let blocks = u64::from(command.dword(12) as u16) + 1;
+    let is_too_long = opcode == io::WRITE_ZEROES && blocks * u64::from(drive.block) > LONGEST_ZEROES;
+    if is_too_long || bytes.max(verified(command, drive)) > LONGEST_TRANSFER as u64 {
         return Err(Status::INVALID_FIELD);
     }
     if bytes != 0 && bytes != u64::from(length) {
@@ -102,21 +109,17 @@ pub fn requests(command: &Command, data: &[u8], length: u32, drive: &Drive) -> R
         _ => (Operation::Flush, false, Use::None),
     };
     fua &= operation != Operation::Read;
-    let range = if opcode == io::FLUSH {
-        (0, 0)
-    } else {
-        sectors(command.qword(10), u64::from(command.dword(12) as u16) + 1, drive)?
-    };
-    Ok(Some(Io { operation, range, more: Vec::new(), fua, has_data, uses }))
+    let range = if opcode == io::FLUSH { (0, 0) } else { sectors(command.qword(10), blocks, drive)? };
+    Ok(Some(Io { fua, has_data, uses, ..Io::of(operation, (range.0, range.1 as u32)) }))
 }
 
 /// Returns the sectors of a range of logical blocks.
-fn sectors(first: u64, blocks: u64, drive: &Drive) -> Result<(u64, u32), Status> {
+fn sectors(first: u64, blocks: u64, drive: &Drive) -> Result<(u64, u64), Status> {
     if first.checked_add(blocks).is_none_or(|end| end > drive.blocks) {
         return Err(Status::LBA_RANGE);
     }
     let each = u64::from(drive.block) / SECTOR;
-    Ok((first * each, u32::try_from(blocks * each).map_err(|_| Status::INVALID_FIELD)?))
+    Ok((first * each, blocks * each))
 }
 
 /// Returns the requests of Dataset Management. Attributes other than deallocation are hints without effect.
@@ -124,20 +127,17 @@ fn deallocate(command: &Command, data: &[u8], bytes: usize, drive: &Drive) -> Re
     if data.len() < bytes {
         return Err(Status::DATA_LENGTH);
     }
-    let mut ranges = Vec::new();
+    let mut trims = Vec::new();
     for range in data[..bytes].chunks_exact(RANGE) {
         let (blocks, first) = (u32::from_le_bytes(get(range, 4)), u64::from_le_bytes(get(range, 8)));
         let sectors = sectors(first, u64::from(blocks), drive)?;
         if blocks > 0 {
-            ranges.push(sectors);
+            trims.push(sectors);
         }
     }
     let deallocates = command.dword(11) & 1 << 2 != 0;
-    if ranges.is_empty() || !deallocates {
-        return Ok(None);
-    }
-    let range = ranges.swap_remove(0);
-    Ok(Some(Io { operation: Operation::Trim, range, more: ranges, fua: false, has_data: false, uses: Use::None }))
+    let is_needed = deallocates && !trims.is_empty();
+    Ok(is_needed.then(|| Io { trims, ..Io::of(Operation::Trim, (0, 0)) }))
 }
 
 #[cfg(test)]
@@ -147,7 +147,7 @@ mod tests {
     use floatgate_core::device_file;
 
     fn drive() -> Drive {
-        Drive::new(&device_file::load("tiny", &["host.sector_size=4KiB".to_owned()]).unwrap(), "here")
+        Drive::new(&device_file::load("tiny", &["host.sector_size=4KiB".to_owned()]).unwrap(), 1, None)
     }
 
     fn command(opcode: u8, first: u64, blocks: u32) -> Command {
@@ -183,6 +183,10 @@ mod tests {
         zeroes.0[51] = 1 << 1 | 1 << 6;
         let requested = requests(&zeroes, &[], 0, &drive()).unwrap().unwrap();
         assert_eq!((requested.operation, requested.range, requested.fua), (Operation::WriteZeroes, (8, 1 << 15), true));
+        // The limit that Identify reports: 32 MiB.
+        assert!(requests(&command(io::WRITE_ZEROES, 0, 1 << 13), &[], 0, &drive()).is_ok());
+        let too_long = command(io::WRITE_ZEROES, 0, (1 << 13) + 1);
+        assert_eq!(requests(&too_long, &[], 0, &drive()), Err(Status::INVALID_FIELD));
     }
 
     #[test]
@@ -198,10 +202,16 @@ mod tests {
         assert_eq!(requests(&command, &data, 48, &drive), Ok(None), "a hint");
         put(&mut command.0, 44, 4_u32.to_le_bytes());
         let requested = requests(&command, &data, 48, &drive).unwrap().unwrap();
-        assert_eq!((requested.operation, requested.range), (Operation::Trim, (64, 32)));
-        assert_eq!(requested.more, [(8 * (drive.blocks - 1), 8)]);
+        assert_eq!(requested.operation, Operation::Trim);
+        assert_eq!(requested.trims, [(64, 32), (8 * (drive.blocks - 1), 8)]);
         assert_eq!(requests(&command, &data[..40], 40, &drive), Err(Status::DATA_LENGTH));
         put(&mut data, 36, 2_u32.to_le_bytes());
         assert_eq!(requests(&command, &data, 48, &drive), Err(Status::LBA_RANGE));
+        // More than 2 TiB: 32 bits do not hold the number of sectors.
+        let large = Drive { blocks: 1 << 30, ..drive };
+        put(&mut command.0, 40, 0_u32.to_le_bytes());
+        put(&mut data, 4, ((1_u32 << 29) + 1).to_le_bytes());
+        let requested = requests(&command, &data, 48, &large).unwrap().unwrap();
+        assert_eq!(requested.trims, [(64, (1 << 32) + 8)]);
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::answered::{self, Effect, Row};
 use super::health::{Health, SPARE_THRESHOLD};
 use super::identify::Drive;
+use super::supported::{self, Effect, Row};
 use super::wire::{Command, Status, put, put_text};
 
 /// Maximum number of entries in the error log.
@@ -88,8 +88,8 @@ pub fn changed_namespaces(has_changed: bool) -> Vec<u8> {
 /// Returns the log page of commands and their effects. Fabrics commands are not in it.
 pub fn effects() -> Vec<u8> {
     let mut page = vec![0; 4096];
-    fill(&mut page, 0, &answered::ADMIN);
-    fill(&mut page, 1024, &answered::IO);
+    fill(&mut page, 0, &supported::ADMIN);
+    fill(&mut page, 1024, &supported::IO);
     page
 }
 
@@ -97,7 +97,7 @@ pub fn effects() -> Vec<u8> {
 pub fn features(drive: &Drive) -> Vec<u8> {
     let mut page = vec![0; 1024];
     let has = |row: &&Row| row.0 != super::wire::feature::WRITE_CACHE || drive.has_cache;
-    let rows: Vec<Row> = answered::FEATURES.iter().filter(has).copied().collect();
+    let rows: Vec<Row> = supported::FEATURES.iter().filter(has).copied().collect();
     fill(&mut page, 0, &rows);
     page
 }

@@ -1,12 +1,11 @@
 //! NVMe: a controller with a namespace, over TCP.
 //!
 //! [`target`] is the command engine, which has no sockets: it executes commands of [`fabrics`], admin commands
-//! (`admin`, `identify`, `logs`, `features`, `events`) and the checks of I/O commands ([`io`]). [`work`] submits these
-//! to the device. [`tcp`] is the transport: sessions without sockets, connections, and the loop that serves all of
-//! them. [`answered`] lists what is answered.
+//! (`admin`, `identify`, `logs`, `features`, `events`) and the checks of I/O commands ([`io`]). [`in_flight`] submits
+//! these to the device. [`tcp`] is the transport: sessions without sockets, connections, and the loop that serves all
+//! of them. [`supported`] lists the supported commands, log pages and features.
 
 mod admin;
-pub mod answered;
 pub mod client;
 pub mod controller;
 mod discovery;
@@ -15,15 +14,19 @@ pub mod fabrics;
 mod features;
 mod health;
 pub mod identify;
+pub mod in_flight;
 pub mod io;
 mod logs;
+pub mod supported;
 pub mod target;
 pub mod tcp;
 pub mod wire;
-pub mod work;
 
 /// Maximum bytes of data in a capsule.
 pub const CAPSULE_DATA: usize = 8192;
 
 /// Maximum bytes that a command transfers.
 pub const LONGEST_TRANSFER: usize = 1 << 20;
+
+/// Maximum bytes that a Write Zeroes covers. They are programmed like data, unless they are deallocated.
+pub const LONGEST_ZEROES: u64 = 32 << 20;

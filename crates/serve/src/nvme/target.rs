@@ -2,10 +2,12 @@
 //!
 //! A transport calls [`Target::execute`] with a command and its data. Admin commands complete at once, except for
 //! requests for events, which complete through [`Target::take_finished`]. I/O commands are returned, to be submitted to
-//! the device ([`super::work`]).
+//! the device ([`super::in_flight`]).
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+
+use floatgate_core::sim::request::Operation;
 
 use super::controller::{Controller, Kind};
 use super::events::{Event, NAMESPACE_NOTICE};
@@ -35,6 +37,8 @@ pub struct Queue {
     pub local: Option<SocketAddr>,
     /// True if the queue ends after its last reply.
     pub is_ending: bool,
+    /// Number of outstanding commands, without those that wait for events.
+    pub outstanding: u32,
     head: u16,
 }
 
@@ -44,14 +48,23 @@ impl Queue {
         Queue { local, ..Queue::default() }
     }
 
-    /// Takes an entry off the queue.
-    pub fn advance(&mut self) {
+    /// Takes an entry off the queue. Returns `false` if more commands are outstanding than the queue has entries.
+    pub fn advance(&mut self) -> bool {
         self.head = (self.head + 1) % self.entries.max(1);
+        self.outstanding += 1;
+        self.outstanding <= u32::from(self.entries.max(1))
     }
 
-    /// Returns the head of the queue, for a completion.
+    /// Returns the head of the queue, for a completion. FFFFh in the reply to a Connect tells the host that flow
+    /// control is disabled.
     pub fn head(&self) -> u16 {
-        if self.no_flow_control { 0 } else { self.head }
+        if self.no_flow_control { u16::MAX } else { self.head }
+    }
+
+    /// Sets the parameters of a queue that was connected by the command that is in its first entry.
+    pub fn connect(&mut self, controller: u16, number: u16, entries: u16, no_flow_control: bool) {
+        (self.link, self.entries) = (Some((controller, number)), entries);
+        (self.no_flow_control, self.head) = (no_flow_control, 1 % entries);
     }
 
     /// Returns the number of the queue.
@@ -94,6 +107,10 @@ pub struct Target {
     /// NQNs of the hosts that may connect. Empty: all.
     hosts: Vec<String>,
     last_id: u16,
+    /// Controllers whose shutdown waits for a flush that has to be submitted.
+    pub(super) flushes: Vec<u16>,
+    /// Percentage used of the device, and the time at which it was determined.
+    used: Option<(Wall, u8)>,
     /// Critical warnings when they were last checked.
     warning: u8,
     /// True if queues may have ended since [`Target::take_changed`].
@@ -109,6 +126,8 @@ impl Target {
             finished: Vec::new(),
             hosts,
             last_id: 0,
+            flushes: Vec::new(),
+            used: None,
             warning: 0,
             has_changed: false,
         }
@@ -119,9 +138,37 @@ impl Target {
         &self.drive
     }
 
-    /// Returns the number of controllers.
-    pub fn controllers(&self) -> usize {
-        self.controllers.len()
+    /// Returns the percentage used of the device, at most a second old, because all blocks have to be read.
+    pub(super) fn used(&mut self, engine: &Engine, now: Wall) -> u8 {
+        /// Interval between two determinations.
+        const INTERVAL: Wall = Wall(1_000_000_000);
+        match self.used {
+            Some((at, used)) if now.since(at) < INTERVAL => used,
+            _ => {
+                let used = health::used(engine.device());
+                self.used = Some((now, used));
+                used
+            }
+        }
+    }
+
+    /// Takes the controllers whose shutdown waits for a flush that has to be submitted.
+    pub fn take_flushes(&mut self) -> Vec<u16> {
+        std::mem::take(&mut self.flushes)
+    }
+
+    /// Completes the shutdown of a controller, after a flush.
+    pub fn end_shutdown(&mut self, id: u16) {
+        if let Some(controller) = self.controllers.get_mut(&id) {
+            controller.end_shutdown();
+        }
+    }
+
+    /// Records a message of a host, or a reply to it, for its keep alive timer.
+    pub fn note_activity(&mut self, queue: &Queue, now: Wall) {
+        if let Some(controller) = queue.link.and_then(|(id, _)| self.controllers.get_mut(&id)) {
+            controller.last_activity = controller.last_activity.max(now);
+        }
     }
 
     /// Executes a command. `length` is the number of bytes that its descriptor names: `data` if the host has sent them,
@@ -170,17 +217,16 @@ impl Target {
             return if is_connect { self.connect(queue, command, data, now) } else { Reply::Done(Status::SEQUENCE, 0) };
         };
         let Some(controller) = self.controllers.get_mut(&id) else { return Reply::Done(Status::SEQUENCE, 0) };
-        controller.heard = now;
         match (command.opcode(), number) {
             (admin::FABRICS, _) if is_connect => Reply::Done(Status::SEQUENCE, 0),
             (admin::FABRICS, _) => self.fabrics(queue, id, command),
             (_, _) if !controller.is_ready() => Reply::Done(Status::SEQUENCE, 0),
-            (_, 0) => self.admin(queue, id, command, length, engine),
+            (_, 0) => self.admin(queue, id, command, length, engine, now),
             _ => {
                 let write_through = self.drive.has_cache && !controller.features.write_cache;
                 match io::requests(command, data, length, &self.drive) {
                     Ok(Some(mut io)) => {
-                        io.fua |= write_through && io.operation == floatgate_core::sim::request::Operation::Write;
+                        io.fua |= write_through && matches!(io.operation, Operation::Write | Operation::WriteZeroes);
                         Reply::Device(io)
                     }
                     Ok(None) => Reply::Done(Status::OK, 0),
@@ -253,6 +299,7 @@ impl Target {
     pub fn reset(&mut self) {
         self.controllers.clear();
         self.finished.clear();
+        self.flushes.clear();
     }
 
     /// Checks the condition of the device, and raises events if it has changed.
@@ -264,11 +311,14 @@ impl Target {
             let Controller { features, events, kind, .. } = controller;
             if *kind == Kind::Drive && new != 0 {
                 let enabled = new & features.events as u8;
-                let kinds = [(health::SPARE_LOW, Event::Spare), (health::READ_ONLY, Event::Reliability)];
-                kinds.into_iter().filter(|(bit, _)| enabled & bit != 0).for_each(|(_, event)| events.raise(event));
-                if new & health::READ_ONLY != 0 && features.events & NAMESPACE_NOTICE != 0 {
+                let degraded = health::READ_ONLY | health::DEGRADED;
+                let kinds = [(health::SPARE_LOW, Event::Spare), (degraded, Event::Reliability)];
+                kinds.into_iter().filter(|(bits, _)| enabled & bits != 0).for_each(|(_, event)| events.raise(event));
+                if new & health::READ_ONLY != 0 {
                     events.has_changed_namespace = true;
-                    events.raise(Event::Namespace);
+                    if features.events & NAMESPACE_NOTICE != 0 {
+                        events.raise(Event::Namespace);
+                    }
                 }
             }
             while let Some((request, event)) = events.deliver() {

@@ -87,6 +87,8 @@ pub mod property {
     pub const STATUS: u32 = 0x1c;
     /// NVM subsystem reset.
     pub const SUBSYSTEM_RESET: u32 = 0x20;
+    /// Timeouts until the controller is ready.
+    pub const READY_TIMEOUTS: u32 = 0x68;
 }
 
 /// Log pages.
@@ -160,7 +162,7 @@ impl Status {
     pub const KEEP_ALIVE_INVALID: Status = Status::final_of(0, 0x1a);
     /// The device no longer accepts writes.
     pub const WRITE_PROTECTED: Status = Status::final_of(0, 0x20);
-    /// Data were damaged during the transfer. A retry may succeed.
+    /// Data was damaged during the transfer. A retry may succeed.
     pub const TRANSPORT: Status = Status::of(0, 0x22);
     /// Beyond the end of the namespace.
     pub const LBA_RANGE: Status = Status::final_of(0, 0x80);
@@ -172,8 +174,6 @@ impl Status {
     pub const INVALID_LOG: Status = Status::final_of(1, 0x09);
     /// Feature that cannot be saved.
     pub const NOT_SAVEABLE: Status = Status::final_of(1, 0x0d);
-    /// Feature that cannot be changed.
-    pub const NOT_CHANGEABLE: Status = Status::final_of(1, 0x0e);
     /// Command set that is not supported.
     pub const COMMAND_SET: Status = Status::final_of(1, 0x2c);
     /// Invalid format of a Connect.
@@ -188,9 +188,9 @@ impl Status {
     pub const DISCONNECT_QUEUE: Status = Status::final_of(1, 0x85);
     /// A write failed.
     pub const WRITE_FAULT: Status = Status::final_of(2, 0x80);
-    /// Data are lost.
+    /// Data is lost.
     pub const UNRECOVERED_READ: Status = Status::final_of(2, 0x81);
-    /// Data differ in a Compare.
+    /// Data differs in a Compare.
     pub const COMPARE_FAILURE: Status = Status::final_of(2, 0x85);
 
     const fn of(kind: u16, code: u16) -> Status {
@@ -248,12 +248,12 @@ pub fn text(field: &[u8]) -> Option<&str> {
 
 /// Location of the data of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// At this offset in the data of the capsule.
+pub enum DataLocation {
+    /// Data in the capsule, at this offset.
     Capsule(u64),
-    /// In the memory of the host: the transport transfers it.
+    /// Memory of the host: the transport transfers the data.
     Host,
-    /// By a descriptor that is not supported.
+    /// Descriptor that is not supported.
     Unsupported,
 }
 
@@ -262,15 +262,21 @@ pub enum Place {
 pub enum Direction {
     /// No data.
     None,
-    /// From the host to the controller.
+    /// Data from the host.
     FromHost,
-    /// From the controller to the host.
+    /// Data to the host.
     ToHost,
 }
 
 /// A submission queue entry.
 #[derive(Clone, Copy, Debug)]
 pub struct Command(pub [u8; COMMAND]);
+
+impl Default for Command {
+    fn default() -> Command {
+        Command([0; COMMAND])
+    }
+}
 
 impl Command {
     /// Returns the opcode.
@@ -308,16 +314,16 @@ impl Command {
         u64::from_le_bytes(get(&self.0, 4 * index))
     }
 
-    /// Returns the place of the data, and their length.
-    pub fn data(&self) -> (Place, u32) {
+    /// Returns the location and length of the data.
+    pub fn data(&self) -> (DataLocation, u32) {
         let length = u32::from_le_bytes(get(&self.0, 32));
-        let place = match self.0[39] {
+        let location = match self.0[39] {
             // Data block with an offset, and the data block of the transport.
-            0x01 => Place::Capsule(u64::from_le_bytes(get(&self.0, 24))),
-            0x5a => Place::Host,
-            _ => Place::Unsupported,
+            0x01 => DataLocation::Capsule(u64::from_le_bytes(get(&self.0, 24))),
+            0x5a => DataLocation::Host,
+            _ => DataLocation::Unsupported,
         };
-        (place, length)
+        (location, length)
     }
 
     /// Returns the direction of the data, which the low bits of the opcode encode.
@@ -347,7 +353,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_completion_has_its_fields_in_place() {
+    fn a_completion_has_its_fields_at_their_offsets() {
         let entry = completion(0x1234, Status::UNRECOVERED_READ, 7, 3, 1);
         assert_eq!(entry, *b"\x07\0\0\0\0\0\0\0\x03\0\x01\0\x34\x12\x02\x85");
         assert_eq!(Status::of_bits(0x8503), Status::UNRECOVERED_READ);

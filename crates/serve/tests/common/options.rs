@@ -15,6 +15,7 @@ pub fn sockets(nbd: Option<&Path>, vhost_user: Option<&Path>) -> Sockets {
 pub fn options() -> Options {
     Options {
         vhost_queues: 1,
+        nqn: None,
         nvme_hosts: Vec::new(),
         no_delay: true,
         speed: Default::default(),

@@ -1,46 +1,74 @@
 //! A connection: its socket, the buffers for PDUs, and the execution of its commands.
 
-use std::io;
+use std::borrow::Cow;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use super::pdu::COMMON;
 use super::session::{LONGEST_PDU, Payload, Request, Session, Taken};
 use crate::budget::{Budget, SHARE};
+use crate::clients;
 use crate::clock::Wall;
 use crate::engine::{Answer, Engine, Port};
+use crate::input::{INPUT, Input};
+use crate::lateness::Requesting;
 use crate::nvme::LONGEST_TRANSFER;
+use crate::nvme::in_flight::{InFlight, Origin, Outstanding, Submission};
 use crate::nvme::io::verified;
 use crate::nvme::target::{Finished, Queue, Reply, Target};
-use crate::nvme::wire::{Command, Direction, Status};
-use crate::nvme::work::{Submission, Work, Works};
+use crate::nvme::wire::{Command, Direction, Status, io};
 use crate::roster::Seat;
 use crate::stream::{Output, Stream};
 use crate::turnaround::Turnaround;
 
-/// Size of the input buffer. It holds the longest PDU.
-const INPUT: usize = 256 << 10;
-
 const _: () = assert!(LONGEST_PDU <= INPUT);
 
-/// Maximum number of reply bytes of a connection, for outstanding commands and for replies that were not read.
+/// Maximum bytes of data of a connection, for outstanding commands and for replies that were not read.
 const MAX_PROMISED: usize = 64 << 20;
 
-/// What the execution of commands needs.
+/// Buffers for data of hosts, kept for reuse.
+#[derive(Debug, Default)]
+pub struct Buffers(Vec<Vec<u8>>);
+
+impl Buffers {
+    /// Maximum number of buffers, and their maximum capacity.
+    const MOST: usize = 64;
+    const LARGEST: usize = 128 << 10;
+
+    /// Returns an empty buffer with room for `length` bytes.
+    fn take(&mut self, length: usize) -> Vec<u8> {
+        let mut buffer = self.0.pop().unwrap_or_default();
+        buffer.reserve_exact(length);
+        buffer
+    }
+
+    /// Keeps a buffer.
+    fn keep(&mut self, mut buffer: Vec<u8>) {
+        if self.0.len() < Buffers::MOST && (1..=Buffers::LARGEST).contains(&buffer.capacity()) {
+            buffer.clear();
+            self.0.push(buffer);
+        }
+    }
+}
+
+/// Shared state for executing commands.
 pub struct Services<'a> {
     /// The controllers.
     pub target: &'a mut Target,
     /// The engine.
     pub engine: &'a mut Engine,
     /// Commands in the device.
-    pub works: &'a mut Works,
+    pub in_flight: &'a mut InFlight,
+    /// Buffers for data.
+    pub buffers: &'a mut Buffers,
     /// Port of the frontend.
     pub port: Port,
     /// Time at which the commands were read.
     pub now: Wall,
 }
 
-/// A queue of a host: its session, the commands in progress, and the replies to send.
+/// A queue of a host: its session, the outstanding commands, and the replies to send.
 #[derive(Debug)]
-pub struct Exchange {
+pub struct QueueState {
     /// State of the protocol.
     pub session: Session,
     /// Replies to send.
@@ -49,22 +77,22 @@ pub struct Exchange {
     pub is_held: bool,
     /// True if no more commands are read, and the connection closes when everything is sent.
     pub ending: bool,
-    /// Number of outstanding commands, without those that wait for events.
-    pub in_flight: u32,
-    /// Bytes of their data.
+    /// True if the session has ended, by a termination PDU. Outstanding commands get no reply.
+    is_terminated: bool,
+    /// Bytes of data of outstanding commands.
     promised: usize,
     turnaround: Turnaround,
 }
 
-impl Exchange {
+impl QueueState {
     /// Creates the state of a new connection.
-    pub fn new(queue: Queue) -> Exchange {
-        Exchange {
+    pub fn new(queue: Queue) -> QueueState {
+        QueueState {
             session: Session::new(queue),
             output: Output::default(),
             is_held: false,
             ending: false,
-            in_flight: 0,
+            is_terminated: false,
             promised: 0,
             turnaround: Turnaround::default(),
         }
@@ -75,15 +103,20 @@ impl Exchange {
         self.promised + self.output.waiting()
     }
 
-    /// Returns `true` if another command may be read.
-    fn has_room(&self) -> bool {
-        self.in_flight <= u32::from(self.session.queue.entries) && self.used() < MAX_PROMISED
+    /// Returns the number of outstanding commands, without those that wait for events.
+    pub fn outstanding(&self) -> u32 {
+        self.session.queue.outstanding
+    }
+
+    /// Takes memory for a command. Returns `false` if it has to wait.
+    fn reserve(&self, needed: usize, budget: &mut Budget) -> bool {
+        needed == 0 || (self.used() + needed <= MAX_PROMISED && budget.take(self.used(), needed))
     }
 
     /// Continues a command that has waited for memory, if there is memory for it. Returns `true` if it did.
     pub fn resume(&mut self, client: (usize, u64), services: &mut Services, budget: &mut Budget) -> bool {
         let Some(&(command, length)) = self.session.deferred.front() else { return false };
-        if !budget.take(self.used(), memory(&command, length, services.target)) {
+        if !self.reserve(memory(&command, length, services.target), budget) {
             self.is_held = true;
             return false;
         }
@@ -94,6 +127,9 @@ impl Exchange {
 
     /// Processes the PDU at the front of `input`. Returns the number of bytes that were consumed, or an error with the
     /// number of bytes that are needed to continue.
+    ///
+    /// A command that has to wait for memory does not stop the processing of PDUs, because data of other commands
+    /// follows it. The number of entries of the queue limits the commands that wait.
     pub fn take(
         &mut self,
         client: (usize, u64),
@@ -101,19 +137,28 @@ impl Exchange {
         services: &mut Services,
         budget: &mut Budget,
     ) -> Result<usize, usize> {
-        if self.ending || !self.has_room() {
-            self.is_held |= !self.ending && !input.is_empty();
+        if self.ending {
             return Err(1);
         }
-        let Exchange { session, output, .. } = self;
+        // Without input, no buffer for replies is needed.
+        if input.len() < COMMON {
+            return Err(COMMON);
+        }
+        let QueueState { session, output, .. } = self;
         match output.append(|out| session.take(input, out)) {
-            Taken::Bytes(count) => Ok(count),
+            Taken::Bytes(count) => {
+                services.target.note_activity(&self.session.queue, services.now);
+                Ok(count)
+            }
             Taken::Needs(count) => Err(count),
             Taken::End => {
-                self.ending = true;
+                self.session.abandon();
+                (self.ending, self.is_terminated) = (true, true);
+                (self.session.queue.outstanding, self.promised) = (0, 0);
                 Err(1)
             }
             Taken::Command(count, request) => {
+                services.target.note_activity(&self.session.queue, services.now);
                 self.request(client, services, budget, request);
                 Ok(count)
             }
@@ -122,27 +167,21 @@ impl Exchange {
 
     fn request(&mut self, client: (usize, u64), services: &mut Services, budget: &mut Budget, request: Request) {
         let Request { command, length, payload } = request;
-        self.in_flight += u32::from(!matches!(payload, Payload::Transferred(_) | Payload::Damaged));
         match payload {
-            Payload::Capsule(data) => self.execute(client, services, &command, data, length),
+            Payload::Capsule(data) => self.execute(client, services, &command, Cow::Borrowed(data), length),
             Payload::Transferred(data) => {
-                self.promised -= data.len();
-                self.execute(client, services, &command, &data, length);
-                self.session.recycle(data);
+                self.promised -= memory(&command, length, services.target);
+                self.execute(client, services, &command, Cow::Owned(data), length);
             }
-            Payload::Damaged => {
-                self.promised -= length as usize;
-                services.target.note_error(&self.session.queue, &command, Status::TRANSPORT);
-                self.complete(&command, Status::TRANSPORT, 0);
+            Payload::Damaged(data) => {
+                self.promised -= memory(&command, length, services.target);
+                services.buffers.keep(data);
+                self.refuse(services, &command, Status::TRANSPORT);
             }
-            Payload::Invalid(status) => {
-                services.target.note_error(&self.session.queue, &command, status);
-                self.complete(&command, status, 0);
-            }
+            Payload::Invalid(status) => self.refuse(services, &command, status),
             Payload::None | Payload::Missing => {
                 let needed = memory(&command, length, services.target);
-                let waits = !self.session.deferred.is_empty() || !budget.take(self.used(), needed);
-                if needed > 0 && waits {
+                if needed > 0 && (!self.session.deferred.is_empty() || !self.reserve(needed, budget)) {
                     self.session.deferred.push_back((command, length));
                     self.is_held = true;
                 } else {
@@ -152,83 +191,125 @@ impl Exchange {
         }
     }
 
-    /// Executes a command for which there is memory, or asks for its data.
+    /// Executes a command for which there is memory, or requests its data.
     fn proceed(&mut self, client: (usize, u64), services: &mut Services, command: Command, length: u32) {
         if command.direction() == Direction::FromHost {
-            self.promised += length as usize;
-            let Exchange { session, output, .. } = self;
-            return output.append(|out| session.transfer(command, length, out));
+            self.promised += memory(&command, length, services.target);
+            let data = services.buffers.take(length as usize);
+            let QueueState { session, output, .. } = self;
+            return output.append(|out| session.transfer(command, length, data, out));
         }
-        self.execute(client, services, &command, &[], length);
+        self.execute(client, services, &command, Cow::default(), length);
     }
 
-    fn execute(&mut self, client: (usize, u64), services: &mut Services, command: &Command, data: &[u8], length: u32) {
-        let Services { target, engine, works, port, now } = services;
+    fn execute(
+        &mut self,
+        (index, generation): (usize, u64),
+        services: &mut Services,
+        command: &Command,
+        mut data: Cow<[u8]>,
+        length: u32,
+    ) {
+        let Services { target, engine, in_flight, buffers, port, now } = services;
         let (port, now) = (*port, *now);
-        match target.execute(&mut self.session.queue, command, data, length, engine, now) {
-            Reply::Done(status, result) => self.complete(command, status, result),
+        match target.execute(&mut self.session.queue, command, &data, length, engine, now) {
+            Reply::Done(status, result) => self.respond(command, status, result),
             Reply::Data(data) => {
-                self.in_flight -= 1;
-                let Exchange { session, output, .. } = self;
+                self.session.queue.outstanding -= 1;
+                let QueueState { session, output, .. } = self;
                 output.append(|out| session.reply(out, command.id(), &data));
             }
-            Reply::Held => self.in_flight -= 1,
+            Reply::Held => self.session.queue.outstanding -= 1,
             Reply::Device(io) => {
-                let requesting = self.turnaround.note_request(|| now, self.in_flight - 1);
-                let promised = io.memory();
-                let headroom = self.session.headroom();
+                let requesting = self.turnaround.note_request(|| now, self.outstanding() - 1);
+                let (promised, headroom) = (io.memory(), self.session.headroom());
                 let mut submission = Submission { engine, port, now, requesting, headroom };
-                match works.start(&mut submission, &io, data, client, command, promised) {
+                match in_flight.start(&mut submission, io, &mut data, Origin::Host(index, generation), command) {
                     Some(status) => {
                         if status != Status::OK {
                             target.note_error(&self.session.queue, command, status);
                         }
-                        self.complete(command, status, 0);
+                        self.respond(command, status, 0);
                     }
                     None => self.promised += promised,
                 }
             }
         }
+        if let Cow::Owned(data) = data {
+            buffers.keep(data);
+        }
+        for controller in target.take_flushes() {
+            let mut submission = Submission { engine, port, now, requesting: Requesting::default(), headroom: 0 };
+            if !in_flight.flush(&mut submission, controller) {
+                target.end_shutdown(controller);
+            }
+        }
         self.ending |= self.session.queue.is_ending;
     }
 
-    fn complete(&mut self, command: &Command, status: Status, result: u64) {
-        self.in_flight -= 1;
-        let Exchange { session, output, .. } = self;
+    /// Completes a command that was not executed.
+    fn refuse(&mut self, services: &mut Services, command: &Command, status: Status) {
+        services.target.note_error(&self.session.queue, command, status);
+        self.respond(command, status, 0);
+    }
+
+    fn respond(&mut self, command: &Command, status: Status, result: u64) {
+        self.session.queue.outstanding -= 1;
+        let QueueState { session, output, .. } = self;
         output.append(|out| session.complete(out, command.id(), status, result));
     }
 
     /// Replies to a command that waited for an event.
     pub fn finish(&mut self, finished: &Finished) {
-        let Exchange { session, output, .. } = self;
+        if self.is_terminated {
+            return;
+        }
+        let QueueState { session, output, .. } = self;
         output.append(|out| session.complete(out, finished.id, finished.status, finished.result));
     }
 
     /// Replies to a command that the device has executed.
-    pub fn answer(&mut self, target: &mut Target, work: &Work, answer: &mut Answer) {
-        self.turnaround.note_answer(&answer.due, Wall::now);
-        self.promised -= work.promised;
-        let Exchange { session, output, .. } = self;
-        if answer.bytes.is_empty() {
-            if work.status != Status::OK {
-                target.note_error(&session.queue, &work.command, work.status);
-            }
-            return self.complete(&work.command, work.status, 0);
+    pub fn complete(&mut self, target: &mut Target, outstanding: &Outstanding, answer: &mut Answer, now: Wall) {
+        if self.is_terminated {
+            return;
         }
-        self.in_flight -= 1;
-        let (id, bytes, head) = (work.command.id(), &mut answer.bytes, session.headroom());
+        let Outstanding { command, status, promised, .. } = outstanding;
+        self.turnaround.note_answer(&answer.due, Wall::now);
+        self.promised -= promised;
+        target.note_activity(&self.session.queue, now);
+        if answer.bytes.is_empty() {
+            if *status != Status::OK {
+                target.note_error(&self.session.queue, command, *status);
+            }
+            return self.respond(command, *status, 0);
+        }
+        self.session.queue.outstanding -= 1;
+        let QueueState { session, output, .. } = self;
+        let (id, bytes, head) = (command.id(), &mut answer.bytes, session.headroom());
         let digest = session.digest(&bytes[head..]);
         let length = (bytes.len() - head) as u32;
         session.write_data_header(&mut bytes[..head], id, length);
         session.end_data(bytes, id, digest);
         output.push(bytes);
     }
+
+    /// Stops reading. Commands in the device still get their replies. Those that wait for data or for memory are
+    /// dropped without a reply.
+    pub fn end(&mut self, target: &Target) {
+        self.ending = true;
+        let transfers = self.session.drop_transfers();
+        self.promised -= transfers.iter().map(|(command, length)| memory(command, *length, target)).sum::<usize>();
+        let dropped = self.session.drop_deferred() + transfers.len() as u32;
+        self.session.queue.outstanding -= dropped;
+    }
 }
 
-/// Returns the bytes of memory that a command takes: for data that are not in its capsule.
+/// Returns the bytes of memory that a command takes: for data that is not in its capsule.
 fn memory(command: &Command, length: u32, target: &Target) -> usize {
     match command.direction() {
         Direction::None => verified(command, target.drive()).min(LONGEST_TRANSFER as u64) as usize,
+        // The data of the host and that of the device.
+        Direction::FromHost if command.opcode() == io::COMPARE => 2 * length as usize,
         _ => length as usize,
     }
 }
@@ -237,18 +318,12 @@ fn memory(command: &Command, length: u32, target: &Target) -> usize {
 #[derive(Debug)]
 pub struct Connection {
     stream: Stream,
-    /// Its queue.
-    pub exchange: Exchange,
-    /// Time at which the host connected.
-    pub since: Wall,
+    /// Queue of the connection.
+    pub queue: QueueState,
+    since: Wall,
     /// Entry in the roster. `None` if there is no roster.
-    pub seat: Option<Seat>,
-    input: Vec<u8>,
-    /// Number of consumed bytes in `input`, and number of received bytes in it.
-    taken: usize,
-    filled: usize,
-    /// Number of bytes from `taken` on that the session needs to continue.
-    needs: usize,
+    seat: Option<Seat>,
+    input: Input,
     /// Time of the last transfer in either direction.
     active: Wall,
     broken: bool,
@@ -257,111 +332,100 @@ pub struct Connection {
 impl Connection {
     /// Creates the connection of a new host.
     pub fn new(stream: Stream, now: Wall) -> Connection {
-        let queue = Queue::new(stream.local());
-        Connection {
-            stream,
-            exchange: Exchange::new(queue),
-            since: now,
-            seat: None,
-            input: vec![0; INPUT],
-            taken: 0,
-            filled: 0,
-            needs: 1,
-            active: now,
-            broken: false,
-        }
-    }
-
-    /// Returns `true` if a command waits for memory.
-    pub fn is_held(&self) -> bool {
-        self.exchange.is_held
-    }
-
-    /// Returns how long the host has held memory beyond its share without collecting replies or sending its data.
-    pub fn stalls_for(&self, now: Wall) -> Wall {
-        let is_slow = self.exchange.output.waiting() > 0 || self.exchange.session.is_transferring();
-        if is_slow && self.exchange.used() > SHARE { now.since(self.active) } else { Wall(0) }
-    }
-
-    /// Returns `true` if the loop should wait for input.
-    pub fn wants_input(&self) -> bool {
-        !self.exchange.ending && self.exchange.has_room() && self.filled - self.taken < INPUT
-    }
-
-    /// Returns `true` if the loop should wait until the host accepts output.
-    pub fn wants_output(&self) -> bool {
-        self.exchange.output.waiting() > 0 && !self.broken
-    }
-
-    /// Returns `true` if the connection is finished and can be dropped.
-    pub fn is_over(&self) -> bool {
-        let Exchange { ending, output, in_flight, .. } = &self.exchange;
-        self.broken || (*ending && output.waiting() == 0 && *in_flight == 0)
-    }
-
-    /// Stops reading. Outstanding commands still get their replies, unless their data are missing.
-    pub fn end(&mut self) {
-        let Exchange { ending, session, in_flight, .. } = &mut self.exchange;
-        *ending = true;
-        *in_flight -= session.drop_unstarted();
-    }
-
-    /// Marks the connection as lost. Nothing more can be sent.
-    pub fn lose(&mut self) {
-        self.broken = true;
-    }
-
-    /// Reads the available input.
-    pub fn receive(&mut self, now: Wall) {
-        if self.taken == self.filled {
-            (self.taken, self.filled) = (0, 0);
-        }
-        if self.taken + self.needs > self.input.len() || self.filled == self.input.len() {
-            self.input.copy_within(self.taken..self.filled, 0);
-            (self.taken, self.filled) = (0, self.filled - self.taken);
-        }
-        self.active = now;
-        match self.stream.read(&mut self.input[self.filled..]) {
-            // Every host closes both directions at once.
-            Ok(0) => self.broken = true,
-            Ok(count) => self.filled += count,
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-            Err(_) => self.broken = true,
-        }
+        let queue = QueueState::new(Queue::new(stream.local()));
+        Connection { stream, queue, since: now, seat: None, input: Input::new(), active: now, broken: false }
     }
 
     /// Processes the commands that wait for memory, and the PDUs that have arrived.
     pub fn serve(&mut self, client: (usize, u64), services: &mut Services, budget: &mut Budget) {
-        self.exchange.is_held = false;
-        while !self.broken && !self.exchange.ending && self.exchange.resume(client, services, budget) {}
-        while !self.broken {
-            match self.exchange.take(client, &self.input[self.taken..self.filled], services, budget) {
-                Ok(count) => (self.taken, self.needs) = (self.taken + count, 1),
+        self.queue.is_held = false;
+        if self.broken {
+            return;
+        }
+        while !self.queue.ending && self.queue.resume(client, services, budget) {}
+        loop {
+            match self.queue.take(client, self.input.unread(), services, budget) {
+                Ok(count) => self.input.consume(count),
                 Err(needs) => {
-                    self.needs = needs;
+                    self.input.require(needs);
                     break;
                 }
             }
         }
-        if self.exchange.ending {
-            self.end();
+        // The data of a write has left memory of the connection for the device.
+        while !self.queue.ending && self.queue.resume(client, services, budget) {}
+        if self.queue.ending {
+            self.queue.end(services.target);
+        }
+    }
+}
+
+impl clients::Connection for Connection {
+    fn wants_input(&self) -> bool {
+        // Replies that were not sent stop the reading. Deferred commands do not, because data of other commands follows
+        // them.
+        !self.queue.ending && self.queue.output.waiting() < MAX_PROMISED && self.input.unread().len() < INPUT
+    }
+
+    fn wants_output(&self) -> bool {
+        self.queue.output.waiting() > 0 && !self.broken
+    }
+
+    fn is_serving(&self) -> bool {
+        self.queue.session.is_connected()
+    }
+
+    fn is_held(&self) -> bool {
+        self.queue.is_held
+    }
+
+    fn is_over(&self) -> bool {
+        let QueueState { ending, output, .. } = &self.queue;
+        self.broken || (*ending && output.waiting() == 0 && self.queue.outstanding() == 0)
+    }
+
+    fn stalls_for(&self, now: Wall) -> Wall {
+        let is_slow = self.queue.output.waiting() > 0 || self.queue.session.is_transferring();
+        if is_slow && self.queue.used() > SHARE { now.since(self.active) } else { Wall(0) }
+    }
+
+    fn since(&self) -> Wall {
+        self.since
+    }
+
+    fn enter(&mut self, seat: Seat) {
+        self.seat = Some(seat);
+    }
+
+    fn receive(&mut self, now: Wall) {
+        self.active = now;
+        // Every host closes both directions at once.
+        if matches!(self.input.receive(&mut self.stream), Ok(Some(0)) | Err(_)) {
+            self.broken = true;
         }
     }
 
-    /// Sends as much as the socket accepts. Returns `true` if anything was sent.
-    pub fn send(&mut self, now: Wall) -> bool {
+    fn send(&mut self, now: Wall) -> bool {
         if let Some(seat) = &self.seat {
-            seat.note(self.exchange.in_flight, self.exchange.turnaround.counts());
+            seat.note(self.queue.outstanding(), self.queue.turnaround.counts());
         }
         if self.broken {
             return false;
         }
-        let (has_sent, result) = self.exchange.output.send(&mut self.stream);
+        let (has_sent, result) = self.queue.output.send(&mut self.stream);
         self.broken = result.is_err();
         if has_sent {
             self.active = now;
         }
         has_sent
+    }
+
+    fn end(&mut self) {
+        self.queue.ending = true;
+    }
+
+    fn mark_broken(&mut self) {
+        self.broken = true;
     }
 }
 

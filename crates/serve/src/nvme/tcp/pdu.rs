@@ -45,7 +45,7 @@ pub mod kind {
 pub mod flag {
     /// The header has a digest.
     pub const HEADER_DIGEST: u8 = 1;
-    /// The data have a digest.
+    /// The data has a digest.
     pub const DATA_DIGEST: u8 = 1 << 1;
     /// Last data of a command.
     pub const LAST: u8 = 1 << 2;
@@ -62,7 +62,7 @@ pub enum Fatal {
     Sequence,
     /// Digest of a header.
     Digest(u32),
-    /// Data out of the range that was asked for.
+    /// Data outside the requested range.
     Range,
     /// More data than allowed.
     Limit,
@@ -161,4 +161,42 @@ pub fn ready(out: &mut Vec<u8>, id: u16, tag: u16, length: u32, digest: bool) {
     put(&mut pdu, 10, tag.to_le_bytes());
     put(&mut pdu, 16, length.to_le_bytes());
     push(out, pdu, kind::READY, digest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nvme::target::Queue;
+    use crate::nvme::tcp::session::{Session, Taken};
+    use crate::nvme::wire::{Status, completion};
+
+    #[test]
+    fn messages_have_their_bytes() {
+        let mut expected = [0; 128];
+        expected[..5].copy_from_slice(&[1, 0, 128, 0, 128]);
+        expected[11..16].copy_from_slice(&[3, 0, 0, 2, 0]);
+        assert_eq!(initialize(3, 128 << 10), expected);
+        let mut out = Vec::new();
+        response(&mut out, completion(0x1234, Status::OK, 7, 3, 1), true);
+        assert_eq!(out, *b"\x05\x01\x18\0\x1c\0\0\0\x07\0\0\0\0\0\0\0\x03\0\x01\0\x34\x12\0\0\x31\x89\x25\x12");
+        out.clear();
+        ready(&mut out, 0x1234, 5, 0x0002_0000, false);
+        assert_eq!(out, *b"\x09\0\x18\0\x18\0\0\0\x34\x12\x05\0\0\0\0\0\0\0\x02\0\0\0\0\0");
+        out.clear();
+        terminate(&mut out, Fatal::Header(2), b"\x04\0\x47\0\x48\0\0\0");
+        assert_eq!(out, *b"\x03\0\x18\0\x20\0\0\0\x01\0\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\x04\0\x47\0\x48\0\0\0");
+    }
+
+    #[test]
+    fn data_to_the_host_has_its_digests_and_its_alignment() {
+        let mut session = Session::new(Queue::default());
+        session.queue.no_flow_control = true;
+        let mut request = [0; INITIALIZE];
+        request[..12].copy_from_slice(&[0, 0, 128, 0, 128, 0, 0, 0, 0, 0, 7, 3]);
+        assert_eq!(session.take(&request, &mut Vec::new()), Taken::Bytes(128));
+        let mut out = Vec::new();
+        session.reply(&mut out, 9, b"abcd");
+        let header = b"\x07\x0f\x18\x20\x28\0\0\0\x09\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x90\x39\x9b\xcc\0\0\0\0";
+        assert_eq!(out, [&header[..], b"abcd\x31\x0a\xc8\x92"].concat());
+    }
 }

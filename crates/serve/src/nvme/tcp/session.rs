@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::pdu::{self, COMMON, Common, DIGEST, Fatal, HEADER, INITIALIZE, flag, kind};
 use crate::nvme::target::Queue;
-use crate::nvme::wire::{self, Command, Direction, Place, Status, get, put};
+use crate::nvme::wire::{self, Command, DataLocation, Direction, Status, get, put};
 use crate::nvme::{CAPSULE_DATA, LONGEST_TRANSFER};
 
 /// Maximum bytes of data in a PDU of the host.
@@ -36,7 +36,7 @@ pub struct Request<'a> {
     pub command: Command,
     /// Number of bytes that its descriptor names.
     pub length: u32,
-    /// Its data.
+    /// Data of the command.
     pub payload: Payload<'a>,
 }
 
@@ -53,15 +53,15 @@ impl Eq for Request<'_> {}
 pub enum Payload<'a> {
     /// The command has no data, or returns some.
     None,
-    /// The data are in the capsule.
+    /// The data is in the capsule.
     Capsule(&'a [u8]),
-    /// The data have to be transferred: see [`Session::transfer`].
+    /// The data has to be transferred: see [`Session::transfer`].
     Missing,
-    /// The data were transferred.
+    /// The data was transferred.
     Transferred(Vec<u8>),
-    /// The data were transferred, but a digest of them is wrong.
-    Damaged,
-    /// The data are invalid.
+    /// The data was transferred, but a digest of it is wrong.
+    Damaged(Vec<u8>),
+    /// The data is invalid.
     Invalid(Status),
 }
 
@@ -71,7 +71,7 @@ struct Transfer {
     command: Command,
     length: u32,
     data: Vec<u8>,
-    /// True if a digest was wrong. The command fails when all data have arrived.
+    /// True if a digest was wrong. The command fails when all its data has arrived.
     is_damaged: bool,
 }
 
@@ -97,20 +97,14 @@ pub struct Session {
     pub deferred: VecDeque<(Command, u32)>,
     /// Transfers, indexed by tag.
     transfers: Vec<Option<Transfer>>,
-    /// Buffers for transfers.
-    spare: Vec<Vec<u8>>,
 }
-
-/// Maximum number of buffers kept for reuse, and their maximum capacity.
-const SPARE: usize = 16;
-const SPARE_BYTES: usize = 128 << 10;
 
 impl Session {
     /// Creates a session.
     pub fn new(queue: Queue) -> Session {
         let (header_digest, data_digest, align) = (false, false, 4);
-        let (transfers, spare, deferred) = Default::default();
-        Session { state: State::Greeting, header_digest, data_digest, align, queue, deferred, transfers, spare }
+        let (transfers, deferred) = Default::default();
+        Session { state: State::Greeting, header_digest, data_digest, align, queue, deferred, transfers }
     }
 
     /// Returns `true` if the host has connected its queue.
@@ -212,7 +206,7 @@ impl Session {
         Ok(())
     }
 
-    /// Returns the data of a PDU, and whether their digest is wrong.
+    /// Returns the data of a PDU, and whether its digest is wrong.
     fn data<'a>(&self, common: &Common, pdu: &'a [u8]) -> Result<(&'a [u8], bool), Fatal> {
         let least = usize::from(common.header) + if self.header_digest { DIGEST } else { 0 };
         if common.data == 0 && pdu.len() == least {
@@ -237,33 +231,33 @@ impl Session {
         if data.len() > CAPSULE_DATA {
             return Err(Fatal::Limit);
         }
-        self.queue.advance();
+        if !self.queue.advance() {
+            return Err(Fatal::Limit);
+        }
         let command = Command(get(pdu, COMMON));
-        let (place, length) = command.data();
-        let payload = match (command.direction(), place) {
+        let (location, length) = command.data();
+        let payload = match (command.direction(), location) {
             (Direction::None, _) => Payload::None,
             (Direction::FromHost, _) if is_damaged => Payload::Invalid(Status::TRANSPORT),
-            (_, Place::Unsupported) => Payload::Invalid(Status::DESCRIPTOR_TYPE),
-            (Direction::ToHost, Place::Capsule(_)) => Payload::Invalid(Status::DESCRIPTOR_TYPE),
+            (_, DataLocation::Unsupported) => Payload::Invalid(Status::DESCRIPTOR_TYPE),
+            (Direction::ToHost, DataLocation::Capsule(_)) => Payload::Invalid(Status::DESCRIPTOR_TYPE),
             _ if length as usize > LONGEST_TRANSFER => Payload::Invalid(Status::INVALID_FIELD),
-            (Direction::ToHost, Place::Host) => Payload::None,
-            (Direction::FromHost, Place::Capsule(offset)) => {
+            (Direction::ToHost, DataLocation::Host) => Payload::None,
+            (Direction::FromHost, DataLocation::Capsule(offset)) => {
                 let end = offset.checked_add(u64::from(length)).filter(|end| *end <= data.len() as u64);
                 match end {
                     Some(end) => Payload::Capsule(&data[offset as usize..end as usize]),
                     None => Payload::Invalid(Status::DATA_OFFSET),
                 }
             }
-            (Direction::FromHost, Place::Host) if length == 0 => Payload::Capsule(&[]),
-            (Direction::FromHost, Place::Host) => Payload::Missing,
+            (Direction::FromHost, DataLocation::Host) if length == 0 => Payload::Capsule(&[]),
+            (Direction::FromHost, DataLocation::Host) => Payload::Missing,
         };
         Ok(Request { command, length, payload })
     }
 
-    /// Asks the host for the data of a command.
-    pub fn transfer(&mut self, command: Command, length: u32, out: &mut Vec<u8>) {
-        let mut data = self.spare.pop().unwrap_or_default();
-        data.clear();
+    /// Requests the data of a command from the host, and collects it in `data`, which is empty.
+    pub fn transfer(&mut self, command: Command, length: u32, data: Vec<u8>, out: &mut Vec<u8>) {
         let transfer = Some(Transfer { command, length, data, is_damaged: false });
         let tag = match self.transfers.iter().position(Option::is_none) {
             Some(tag) => {
@@ -278,20 +272,23 @@ impl Session {
         pdu::ready(out, command.id(), tag as u16, length, self.header_digest);
     }
 
-    /// Drops the commands that wait for memory or for data. Returns their number.
-    pub fn drop_unstarted(&mut self) -> u32 {
-        let transfers = self.transfers.drain(..).flatten().count();
-        (self.deferred.drain(..).count() + transfers) as u32
+    /// Drops the commands that wait for data or for memory.
+    pub fn abandon(&mut self) {
+        self.transfers.clear();
+        self.deferred.clear();
     }
 
-    /// Keeps the buffer of a transfer for reuse.
-    pub fn recycle(&mut self, data: Vec<u8>) {
-        if self.spare.len() < SPARE && data.capacity() <= SPARE_BYTES {
-            self.spare.push(data);
-        }
+    /// Drops the commands that wait for memory. Returns their number.
+    pub fn drop_deferred(&mut self) -> u32 {
+        self.deferred.drain(..).count() as u32
     }
 
-    /// Adds data of the host to their transfer. Returns the command if they are the last ones.
+    /// Drops the commands that wait for data. Returns them, and the lengths of their data.
+    pub fn drop_transfers(&mut self) -> Vec<(Command, u32)> {
+        self.transfers.drain(..).flatten().map(|Transfer { command, length, .. }| (command, length)).collect()
+    }
+
+    /// Adds data of the host to its transfer. Returns the command if it is the last data.
     fn receive(
         &mut self,
         common: &Common,
@@ -301,8 +298,8 @@ impl Session {
     ) -> Result<Option<Request<'static>>, Fatal> {
         let [id, tag] = [8, 10].map(|at| u16::from_le_bytes(get(pdu, at)));
         let [offset, length] = [12, 16].map(|at| u32::from_le_bytes(get(pdu, at)));
-        let place = self.transfers.get_mut(usize::from(tag)).ok_or(Fatal::Header(10))?;
-        let transfer = place.as_mut().filter(|transfer| transfer.command.id() == id).ok_or(Fatal::Header(8))?;
+        let slot = self.transfers.get_mut(usize::from(tag)).ok_or(Fatal::Header(10))?;
+        let transfer = slot.as_mut().filter(|transfer| transfer.command.id() == id).ok_or(Fatal::Header(8))?;
         if length as usize != data.len() || length == 0 {
             return Err(Fatal::Header(16));
         }
@@ -319,8 +316,8 @@ impl Session {
         }
         transfer.data.extend_from_slice(data);
         transfer.is_damaged |= is_damaged;
-        Ok(place.take_if(|_| is_last).map(|Transfer { command, length, data, is_damaged }| {
-            let payload = if is_damaged { Payload::Damaged } else { Payload::Transferred(data) };
+        Ok(slot.take_if(|_| is_last).map(|Transfer { command, length, data, is_damaged }| {
+            let payload = if is_damaged { Payload::Damaged(data) } else { Payload::Transferred(data) };
             Request { command, length, payload }
         }))
     }
@@ -330,7 +327,7 @@ impl Session {
         (HEADER + if self.header_digest { DIGEST } else { 0 }).next_multiple_of(self.align)
     }
 
-    /// Appends the completion of a command.
+    /// Appends the completion of a command that waited for an event, or that completes after its data.
     pub fn complete(&self, out: &mut Vec<u8>, id: u16, status: Status, result: u64) {
         let completion = wire::completion(id, status, result, self.queue.head(), self.queue.number());
         pdu::response(out, completion, self.header_digest);
@@ -353,7 +350,7 @@ impl Session {
         }
     }
 
-    /// Appends what follows the data of a reply: their digest, and the completion if the host needs one.
+    /// Appends the data digest, and the completion if flow control is on.
     pub fn end_data(&self, out: &mut Vec<u8>, id: u16, digest: Option<u32>) {
         if let Some(digest) = digest {
             out.extend_from_slice(&digest.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Tables of the commands, log pages and features that a controller answers. docs/nvme.md has the same lists.
+//! Tables of the supported commands, log pages and features. docs/nvme.md has the same lists.
 
 use super::wire::{admin, feature, io, log};
 
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_of_documentation_lists_what_is_answered() {
+    fn the_documentation_lists_what_is_supported() {
         let page = include_str!("../../../../docs/nvme.md");
         for (number, name, _) in ADMIN.iter().chain(&IO).chain(&LOGS).chain(&FEATURES) {
             let row = format!("| {number:02X}h | {name} |");
