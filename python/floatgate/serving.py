@@ -140,6 +140,7 @@ def serve(
     *,
     policies: Iterable[type[_policies.Policy]] = (),
     nbd: str | Sequence[str] = (),
+    nvme: str | Sequence[str] = (),
     precondition: str | None = None,
     speed: float | None = None,
     no_delay: bool = False,
@@ -157,7 +158,9 @@ def serve(
         Classes of policies in Python. Each replaces the policy of its family in the device.
     nbd
         Address for NBD clients, or several: ``"unix:PATH"`` or ``"HOST:PORT"``. Default: ``unix:NAME.sock`` with the
-        name of the device.
+        name of the device, unless there is another frontend.
+    nvme
+        Address for NVMe hosts, or several: ``"tcp://HOST:PORT"``. See ``docs/nvme.md``.
     precondition
         Initial state: see ``floatgate serve --help``. Default: ``"fill"``.
     speed
@@ -203,7 +206,13 @@ def serve(
         named[policy.path] = policy
     if named:
         chosen = chosen.with_options(named)
-    words = [word for address in ([nbd] if isinstance(nbd, str) else nbd) for word in ("--nbd", address)]
+    frontends = {"--nbd": nbd, "--nvme": nvme}
+    words = [
+        word
+        for option, addresses in frontends.items()
+        for address in ([addresses] if isinstance(addresses, str) else addresses)
+        for word in (option, address)
+    ]
     words += [] if precondition is None else ["--precondition", precondition]
     words += [] if speed is None else ["--speed", format(speed, "f")]
     words += ["--no-delay"] if no_delay else []

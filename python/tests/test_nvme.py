@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+import floatgate as fg
 from nvme_host import HOST, SUCCESS, ClosedError, CommandError, Controller, Queue, discover, entry
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="live devices need Linux")
@@ -197,6 +198,18 @@ def test_an_event_reports_that_the_device_is_read_only(program):
         assert bool(health[0] & 1) == (health[3] < 10)
         assert host.log_page(4, 4096)[:4] == b"\x01\0\0\0"
         assert host.identify(0, 1)[99] & 1
+
+
+def test_a_program_serves_hosts():
+    with fg.serve("tiny", nvme="tcp://127.0.0.1:0", no_delay=True) as server:
+        port = re.search(r"NVMe at tcp://127\.0\.0\.1:(\d+)\n", server.clients)[1]
+        [(nqn, address)] = discover(("127.0.0.1", int(port)))
+        with Controller(address, nqn) as host:
+            host.write(0, DATA[:4096])
+            assert host.read(0, 8) == DATA[:4096]
+    summary = server.stop()
+    assert [frontend.name for frontend in summary.live.frontends] == ["nvme-tcp"]
+    assert (summary.requests.read.count, summary.requests.write.count) == (1, 1)
 
 
 def test_only_hosts_of_the_list_connect(program):
