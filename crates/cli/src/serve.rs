@@ -87,9 +87,9 @@ pub fn session(
     let directory =
         args.out.as_deref().map(|out| Directory::open(out, &interrupt.wait())).transpose().map_err(Failure::Fault)?;
     // Clients that connect while the device is filled wait. The monitor already responds.
-    let sockets = Sockets::open(&args.places(config)?)?;
-    let places = sockets.places().clone();
-    let doors = args.monitor.open(&places.nbd, args.allow_remote, token)?;
+    let sockets = Sockets::open(&args.addresses(config)?)?;
+    let addresses = sockets.addresses().clone();
+    let doors = args.monitor.open(&addresses.nbd, args.allow_remote, token)?;
     let monitor = doors.start(config, &sockets, args.image.is_some()).map_err(Failure::fault)?;
     let is_filled = args.precondition() != "none";
     if !is_filled {
@@ -134,7 +134,7 @@ pub fn session(
         written = directory.write(&summary, |_| Ok(Vec::new())).map_err(Failure::Fault)?;
         written.extend(directory.write_members(&summary, &interrupt.wait()).map_err(Failure::Fault)?);
     }
-    args.print(&summary, &places, &written, out)?;
+    args.print(&summary, &addresses, &written, out)?;
     args.end(trouble, finished)
 }
 
@@ -181,7 +181,7 @@ impl ServeArgs {
     }
 
     /// Returns the addresses for clients.
-    fn places(&self, config: &DeviceConfig) -> Result<SocketAddresses, Failure> {
+    fn addresses(&self, config: &DeviceConfig) -> Result<SocketAddresses, Failure> {
         let mut nbd = self.nbd.clone();
         if nbd.is_empty() && self.vhost_user.is_none() && self.nvme.is_empty() {
             nbd.push(format!("unix:{}.sock", config.name.replace(['/', ' '], "-")).parse().map_err(Failure::mistake)?);
@@ -250,14 +250,14 @@ impl ServeArgs {
     fn print(
         &self,
         summary: &Summary,
-        places: &SocketAddresses,
+        addresses: &SocketAddresses,
         written: &[PathBuf],
         out: &mut impl Write,
     ) -> Result<(), Failure> {
         let with_warnings = !(std::io::stdout().is_terminal() && std::io::stderr().is_terminal());
-        let nbd = places.nbd.iter().map(|address| format!("NBD clients at {address}"));
-        let vhost_user = places.vhost_user.iter().map(|path| format!("vhost-user clients at {}", path.display()));
-        let nvme = places.nvme.iter().map(|address| format!("NVMe hosts at tcp://{address}"));
+        let nbd = addresses.nbd.iter().map(|address| format!("NBD clients at {address}"));
+        let vhost_user = addresses.vhost_user.iter().map(|path| format!("vhost-user clients at {}", path.display()));
+        let nvme = addresses.nvme.iter().map(|address| format!("NVMe hosts at tcp://{address}"));
         let served: Vec<String> = nbd.chain(vhost_user).chain(nvme).collect();
         let around = Around { descriptions: &served, prepared_s: None, written, with_warnings, with_details: true };
         let text = if self.json { summary.to_json() } else { summary::text(summary, &around) };

@@ -233,7 +233,7 @@ impl VmArgs {
 
     fn disk(&self, directory: &Scratch, server: &Server, serve: &ServeArgs) -> Disk {
         let socket = directory.path().join("ssd.sock");
-        match (self.interface, server.addresses().first()) {
+        match (self.interface, server.nbd().first()) {
             (Interface::VhostUser, _) => Disk::VhostUser(serve.vhost_user.clone().unwrap_or(socket)),
             (Interface::Nvme, _) => Disk::Nvme(socket),
             (Interface::Ide, _) => Disk::Ide(socket),

@@ -77,7 +77,7 @@ pub struct Server {
     /// Thread of each frontend, and the bell that wakes it.
     frontends: Vec<(JoinHandle<()>, Arc<Bell>)>,
     stop: Arc<AtomicBool>,
-    places: SocketAddresses,
+    addresses: SocketAddresses,
     /// NQN of the drive. `None` if there are no sockets for NVMe hosts.
     nqn: Option<String>,
     calibration: Calibration,
@@ -197,7 +197,7 @@ impl Server {
             engine: Arc::new(Mutex::new(engine)),
             frontends: Vec::new(),
             stop: Arc::new(AtomicBool::new(false)),
-            places: sockets.places().clone(),
+            addresses: sockets.addresses().clone(),
             nqn,
             calibration,
             costs,
@@ -265,18 +265,18 @@ impl Server {
     }
 
     /// Returns the addresses for NBD clients, with the ports that the system has chosen.
-    pub fn addresses(&self) -> &[Address] {
-        &self.places.nbd
+    pub fn nbd(&self) -> &[Address] {
+        &self.addresses.nbd
     }
 
     /// Returns the path of the socket for vhost-user clients.
     pub fn vhost_user(&self) -> Option<&Path> {
-        self.places.vhost_user.as_deref()
+        self.addresses.vhost_user.as_deref()
     }
 
     /// Returns the addresses for NVMe hosts, with the ports that the system has chosen.
     pub fn nvme(&self) -> &[Address] {
-        &self.places.nvme
+        &self.addresses.nvme
     }
 
     /// Returns the NQN of the drive. `None` if there are no sockets for NVMe hosts.
@@ -285,8 +285,8 @@ impl Server {
     }
 
     /// Returns all addresses.
-    pub fn places(&self) -> &SocketAddresses {
-        &self.places
+    pub fn addresses(&self) -> &SocketAddresses {
+        &self.addresses
     }
 
     /// Returns the costs of the frontends.

@@ -64,7 +64,7 @@ impl Bench {
     }
 
     fn client(&self) -> Client {
-        Client::connect(&self.server.addresses()[0]).unwrap()
+        Client::connect(&self.server.nbd()[0]).unwrap()
     }
 
     /// Returns what `of` returns for the array.
@@ -244,7 +244,7 @@ fn an_array_without_images_serves_its_data() {
         let socket = folder.path().join("ssd.sock");
         let server = Server::start(array, sockets(Some(&socket), None), options()).unwrap();
         let mut truth = truth(&config, 11);
-        let mut client = Client::connect(&server.addresses()[0]).unwrap();
+        let mut client = Client::connect(&server.nbd()[0]).unwrap();
         for _ in 0..100 {
             truth.step(&mut client).unwrap();
         }
@@ -278,7 +278,7 @@ fn vhost_user_clients_see_the_array() {
     expected[row as usize..2 * row as usize].fill(0);
     expected[2 * row as usize + 512..2 * row as usize + 1536].fill(0);
     let mut read = vec![0; expected.len()];
-    Client::connect(&server.addresses()[0]).unwrap().read(0, &mut read).unwrap();
+    Client::connect(&server.nbd()[0]).unwrap().read(0, &mut read).unwrap();
     assert!(read == expected);
     client.reconnect(&vhost_user).unwrap();
     read.fill(1);

@@ -87,7 +87,7 @@ impl Bench {
     }
 
     pub fn client(&self) -> Client {
-        Client::connect(&self.server.addresses()[0]).unwrap()
+        Client::connect(&self.server.nbd()[0]).unwrap()
     }
 
     pub fn end(self) -> Finished {
@@ -341,7 +341,7 @@ fn serving_threads_have_no_timer_slack() {
     let options = Options { image: Some((store, made_with())), ..options() };
     let server = Server::start(device, sockets(Some(&nbd), Some(&vhost_user)), options).unwrap();
     disk.set(|platter| platter.syncs.clear());
-    Client::connect(&server.addresses()[0]).unwrap().write(0, &[1; 4096], true).unwrap();
+    Client::connect(&server.nbd()[0]).unwrap().write(0, &[1; 4096], true).unwrap();
     let mut client = VhostClient::connect(&vhost_user, Shape::default()).unwrap();
     client.write(0, &[2; 4096]).unwrap();
     client.flush().unwrap();

@@ -82,7 +82,7 @@ impl Bench {
     }
 
     fn client(&self) -> Client {
-        Client::connect(&self.server.as_ref().unwrap().addresses()[0]).unwrap()
+        Client::connect(&self.server.as_ref().unwrap().nbd()[0]).unwrap()
     }
 
     fn requester(&self) -> Requester {

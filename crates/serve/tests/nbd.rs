@@ -50,11 +50,11 @@ impl Bench {
     }
 
     fn client(&self) -> Client {
-        Client::connect(&self.server.addresses()[0]).unwrap()
+        Client::connect(&self.server.nbd()[0]).unwrap()
     }
 
     fn socket(&self) -> UnixStream {
-        let Address::Unix(path) = &self.server.addresses()[0] else { unreachable!() };
+        let Address::Unix(path) = &self.server.nbd()[0] else { unreachable!() };
         UnixStream::connect(path).unwrap()
     }
 }
@@ -66,7 +66,7 @@ fn code(result: std::io::Result<()>) -> i32 {
 #[test]
 fn data_are_readable_on_every_connection() {
     let bench = Bench::new(|_| {});
-    let simple = Client::connect_simple(&bench.server.addresses()[0]).unwrap();
+    let simple = Client::connect_simple(&bench.server.nbd()[0]).unwrap();
     let mut clients = [bench.client(), bench.client(), simple];
     let bytes = 1 << 20;
     let mut model = vec![0u8; bytes];
@@ -168,7 +168,7 @@ fn requests_of_any_alignment_are_served() {
 fn changes_of_one_sector_do_not_overwrite_one_another() {
     for simple in [false, true] {
         let bench = Bench::new(|_| {});
-        let address = &bench.server.addresses()[0];
+        let address = &bench.server.nbd()[0];
         let connect = || if simple { Client::connect_simple(address) } else { Client::connect(address) };
         let mut clients = [connect().unwrap(), connect().unwrap()];
         // Single bytes of two sectors, and whole sectors next to them, all outstanding at once.
@@ -303,12 +303,12 @@ fn tcp_is_limited_to_this_machine() {
     assert!(matches!(error, ServeError::Remote { .. }));
     assert!(error.to_string().contains("--allow-remote 0.0.0.0"), "{error}");
     let server = Server::start(device(&[]), at("127.0.0.1:0").unwrap(), options()).unwrap();
-    let mut client = Client::connect(&server.addresses()[0]).unwrap();
+    let mut client = Client::connect(&server.nbd()[0]).unwrap();
     client.write(4096, &[3; 4096], true).unwrap();
     let mut read = [0; 4096];
     client.read(4096, &mut read).unwrap();
     assert_eq!(read, [3; 4096]);
-    let Address::Tcp(address) = server.addresses()[0] else { unreachable!() };
+    let Address::Tcp(address) = server.nbd()[0] else { unreachable!() };
     server.stop(true).unwrap();
     assert!(TcpStream::connect(address).is_err());
 }
@@ -319,7 +319,7 @@ fn idle_clients_make_room() {
     let silent = |bench: &Bench| (0..64).map(|_| bench.client()).collect::<Vec<Client>>();
     let bench = Bench::new(|_| {});
     let _silent = silent(&bench);
-    let refused = Client::connect(&bench.server.addresses()[0]).err().unwrap().to_string();
+    let refused = Client::connect(&bench.server.nbd()[0]).err().unwrap().to_string();
     assert!(refused.contains("64 clients are connected"), "{refused}");
 
     // Here all clients have been idle for longer than the limit when another one connects.
@@ -418,7 +418,7 @@ fn recorded(overrides: &[&str], no_delay: bool) -> (Vec<u8>, u64, u64) {
     let options = Options { no_delay, recorder: Some(recorder), ..options() };
     let server =
         Server::start(device(overrides), sockets(Some(&folder.path().join("ssd.sock")), None), options).unwrap();
-    let mut client = Client::connect(&server.addresses()[0]).unwrap();
+    let mut client = Client::connect(&server.nbd()[0]).unwrap();
     let units = client.bytes() / 4096;
     let mut requests = 0;
     for round in 0..120u64 {

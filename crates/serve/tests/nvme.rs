@@ -56,7 +56,7 @@ fn hosts_and_nbd_clients_see_the_same_data_and_their_recording_replays() {
     let shared = Shared::default();
     let recorder = Recorder::begin(Box::new(shared.clone()), &[]).unwrap();
     let (server, address, _folder) = start(|options| options.recorder = Some(recorder));
-    let mut nbd = NbdClient::connect(&server.addresses()[0]).unwrap();
+    let mut nbd = NbdClient::connect(&server.nbd()[0]).unwrap();
     for shape in [Shape::default(), Shape { digests: true, no_flow_control: true, align: 7, ..Shape::default() }] {
         let mut host = Client::connect(address, 2, shape).unwrap();
         assert_eq!(host.bytes(), nbd.bytes());

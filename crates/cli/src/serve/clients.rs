@@ -46,7 +46,7 @@ pub fn welcome(config: &DeviceConfig, server: &Server, no_delay: bool, monitor: 
     };
     let size = readable(u128::from(config.logical_bytes()));
     let mut text = format!("{}: {size}, {time}\n", config.name);
-    let info = Info::new(config, server.places(), false);
+    let info = Info::new(config, server.addresses(), false);
     text += &commands(&Info { nqn: server.nqn().map(ToOwned::to_owned), ..info });
     text + monitor + "\nCtrl-C ends the server and prints the result."
 }
@@ -88,11 +88,11 @@ fn deducted(server: &Server) -> String {
              4 KiB{waking}"
         )
     };
-    let (costs, places) = (server.costs(), server.places());
+    let (costs, addresses) = (server.costs(), server.addresses());
     let frontends = [
-        (!places.nbd.is_empty(), " over NBD", &costs.nbd),
-        (places.vhost_user.is_some(), " over vhost-user", &costs.vhost_user),
-        (!places.nvme.is_empty(), " over NVMe/TCP", &costs.nvme),
+        (!addresses.nbd.is_empty(), " over NBD", &costs.nbd),
+        (addresses.vhost_user.is_some(), " over vhost-user", &costs.vhost_user),
+        (!addresses.nvme.is_empty(), " over NVMe/TCP", &costs.nvme),
     ];
     let used: Vec<_> = frontends.into_iter().filter(|(is_used, ..)| *is_used).collect();
     match used[..] {

@@ -416,8 +416,8 @@ pub struct Frame {
 impl Info {
     /// Creates the properties of a device. `power_cut` is true if it can recover from a power cut. The NQN is not known
     /// before the server starts.
-    pub fn new(config: &DeviceConfig, places: &SocketAddresses, power_cut: bool) -> Info {
-        let SocketAddresses { nbd, vhost_user, nvme, .. } = places;
+    pub fn new(config: &DeviceConfig, addresses: &SocketAddresses, power_cut: bool) -> Info {
+        let SocketAddresses { nbd, vhost_user, nvme, .. } = addresses;
         let geometry = &config.geometry;
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         Info {

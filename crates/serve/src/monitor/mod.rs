@@ -103,7 +103,7 @@ impl Doors {
         let Doors { control, dashboard, options } = self;
         let at = dashboard.as_ref().map(TcpListener::local_addr).transpose()?;
         let path = control.as_ref().map(|private| private.path.clone());
-        let info = Info::new(config, sockets.places(), power_cut);
+        let info = Info::new(config, sockets.addresses(), power_cut);
         let shared = Arc::new(Shared::new(config.clone(), info, (at, options.token, options.plotting_library)));
         let stop = Arc::clone(&shared);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
