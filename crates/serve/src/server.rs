@@ -67,7 +67,8 @@ struct Clients {
     vhost_user: Option<Listener>,
     disk: Disk,
     nvme: Vec<Listener>,
-    target: Target,
+    /// Controllers for NVMe hosts, if there are sockets for them.
+    target: Option<Target>,
     idle_limit: Wall,
 }
 
@@ -170,8 +171,10 @@ impl Server {
         };
         let vhost_user = sockets.listen_vhost_user()?;
         let export = export_of(&device);
-        let drive = drive_of(&device, options.image.as_ref().map(|(store, _)| store), options.nqn.as_deref())?;
-        let nqn = (!sockets.nvme().is_empty()).then(|| drive.nqn.clone());
+        let store = options.image.as_ref().map(|(store, _)| store);
+        let drive = || drive_of(&device, store, options.nqn.as_deref());
+        let drive = (!sockets.nvme.is_empty()).then(drive).transpose()?;
+        let nqn = drive.as_ref().map(|drive| drive.nqn.clone());
         let start = Wall::now();
         let clock = Clock::new(start, options.speed);
         // The clock continues at the simulated time that preconditioning has reached.
@@ -205,7 +208,7 @@ impl Server {
             roster: Roster::default(),
         };
         let clients = Clients {
-            target: Target::new(drive, options.nvme_hosts),
+            target: drive.map(|drive| Target::new(drive, options.nvme_hosts)),
             disk: disk_of(&export, options.vhost_queues),
             export,
             nbd: sockets.nbd,
@@ -235,7 +238,7 @@ impl Server {
         let add = |is_used: bool, name, cost| is_used.then(|| self.add_port(name, cost)).transpose();
         let nbd_port = add(!nbd.is_empty(), nbd::frontend::NBD, nbd_cost)?;
         let vhost_port = add(vhost_user.is_some(), vhost::frontend::VHOST_USER, vhost_cost)?;
-        let nvme_port = add(!nvme.is_empty(), nvme_tcp::NVME_TCP, nvme_cost)?;
+        let nvme_port = add(target.is_some(), nvme_tcp::NVME_TCP, nvme_cost)?;
         let spin = self.calibration.spin;
         let shared = || (Arc::clone(&self.engine), Arc::clone(&self.stop));
         let mut started = Vec::new();
@@ -253,7 +256,7 @@ impl Server {
             frontend.enter_clients(self.roster.clone());
             started.push((spawn(vhost::frontend::VHOST_USER, move || frontend.run())?, ringer));
         }
-        if let Some((port, bell)) = nvme_port {
+        if let (Some((port, bell)), Some(target)) = (nvme_port, target) {
             let ((engine, stop), listeners, ringer) = (shared(), nvme, Arc::clone(&bell));
             let parts = nvme_tcp::Parts { engine, port, target, listeners, bell, stop, spin };
             let mut frontend = nvme_tcp::Frontend::new(parts);
