@@ -52,6 +52,12 @@ struct Note {
     is_starting: bool,
 }
 
+/// The field of a note that all formats have.
+#[derive(Deserialize)]
+struct Version {
+    format: u32,
+}
+
 impl Note {
     fn of(config: &ArrayConfig, identity: String) -> Note {
         let layout = config.layout();
@@ -69,8 +75,15 @@ impl Note {
             text => text?,
         };
         let damaged = |error| ImageError::Damaged(format!("{NOTE}: {error}"));
-        let note: Note = serde_json::from_str(&text).map_err(damaged)?;
-        Ok(Some(note))
+        let Version { format } = serde_json::from_str(&text).map_err(damaged)?;
+        if format != FORMAT {
+            let text = format!(
+                "unsupported version {format} of {NOTE} (expected {FORMAT}); use the Floatgate version that created \
+                 the array"
+            );
+            return Err(ImageError::Array(text));
+        }
+        serde_json::from_str(&text).map(Some).map_err(damaged)
     }
 
     /// Replaces the file, so that it is complete at any instant.
