@@ -10,7 +10,7 @@ use floatgate_serve::client::Client;
 use floatgate_serve::image::layout::Layout as ImageLayout;
 use floatgate_serve::image::{ImageAt, ImageError, OpenedArray, Recovered};
 use floatgate_serve::vhost::client::{Client as VhostClient, Shape};
-use floatgate_serve::{Finished, Server};
+use floatgate_serve::{Finished, Server, SocketAddresses, Sockets};
 use tempfile::TempDir;
 
 use crate::common::options::{options, sockets};
@@ -37,6 +37,18 @@ fn array_options() -> ArrayOptions {
     ArrayOptions { seed: 5, attribution: true, ..ArrayOptions::default() }
 }
 
+/// Creates an array at an image, or recovers it.
+fn opened(at: &ImageAt, config: &ArrayConfig) -> Result<(SsdArray, Option<Recovered>), ImageError> {
+    let opened = OpenedArray::open(at, config, false)?;
+    if opened.is_new() {
+        let array = SsdArray::new(config.clone(), array_options()).unwrap();
+        Ok((opened.begin(array, array_options())?, None))
+    } else {
+        let (array, recovered) = opened.recover(config.clone(), array_options(), false)?;
+        Ok((array, Some(recovered)))
+    }
+}
+
 struct Bench {
     server: Server,
     folder: TempDir,
@@ -45,14 +57,7 @@ struct Bench {
 
 impl Bench {
     fn new(at: &ImageAt, config: &ArrayConfig) -> Result<Bench, ImageError> {
-        let opened = OpenedArray::open(at, config, false)?;
-        let (array, recovered) = if opened.is_new() {
-            let array = SsdArray::new(config.clone(), array_options()).unwrap();
-            (opened.begin(array, array_options())?, None)
-        } else {
-            let (array, recovered) = opened.recover(config.clone(), array_options(), false)?;
-            (array, Some(recovered))
-        };
+        let (array, recovered) = opened(at, config)?;
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("ssd.sock");
         let server = Server::start(array, sockets(Some(&socket), None), options()).unwrap();
@@ -471,6 +476,12 @@ fn members_from_an_earlier_use_are_refused() {
     std::fs::write(images.join("array.json"), &new["array.json"][..20]).unwrap();
     let text = Bench::new(&ImageAt::File(images.clone()), &config).err().unwrap().to_string();
     assert!(text.contains("array.json"), "{text}");
+    for format in [2, 4] {
+        let note = format!("{{\"format\":{format},\"level\":1}}");
+        std::fs::write(images.join("array.json"), note).unwrap();
+        let text = Bench::new(&ImageAt::File(images.clone()), &config).err().unwrap().to_string();
+        assert!(text.contains(&format!("unsupported version {format} of array.json (expected 3)")), "{text}");
+    }
     std::fs::remove_file(images.join("array.json")).unwrap();
     let text = Bench::new(&ImageAt::File(images.clone()), &config).err().unwrap().to_string();
     assert!(text.contains("is not empty, but has no array.json"), "{text}");
@@ -513,4 +524,37 @@ fn images_of_an_array_are_created_together() {
     Bench::in_folder(&images, &config).end();
     assert_eq!(names(&images), ["array.json", "member-0", "member-1"]);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+/// An array keeps its NQN after a shutdown, a crash, and the loss of a member. Another array has another one.
+#[test]
+fn an_array_keeps_its_identity() {
+    let folder = tempfile::tempdir().unwrap();
+    let [images, killed, other] = ["images", "killed", "other"].map(|name| folder.path().join(name));
+    let serve = |images: &Path, set: &[&str]| {
+        let (array, recovered) = opened(&ImageAt::File(images.to_owned()), &config(1, 2, set)).unwrap();
+        let nvme = vec!["127.0.0.1:0".parse().unwrap()];
+        let sockets = Sockets::open(&SocketAddresses { nvme, ..SocketAddresses::default() }).unwrap();
+        let server = Server::start(array, sockets, options()).unwrap();
+        (server.nqn().unwrap().to_owned(), server, recovered.map(|recovered| recovered.after_shutdown))
+    };
+    let (nqn, server, recovered) = serve(&images, &[]);
+    assert_eq!(recovered, None);
+    // Copies of the files of a running server, which kill -9 leaves.
+    std::fs::create_dir(&killed).unwrap();
+    files(&images).iter().for_each(|(name, bytes)| std::fs::write(killed.join(name), bytes).unwrap());
+    server.stop(true).unwrap();
+    let rebuilding = ["array.failed=[1]", "array.rebuild={ rate = \"1GB/s\" }"];
+    for (images, set, after_shutdown) in [(&images, &[][..], true), (&killed, &[], false), (&images, &rebuilding, true)]
+    {
+        if !set.is_empty() {
+            std::fs::remove_file(images.join("member-1")).unwrap();
+        }
+        let (again, server, recovered) = serve(images, set);
+        assert_eq!((again, recovered), (nqn.clone(), Some(after_shutdown)));
+        server.stop(true).unwrap();
+    }
+    let (another, server, _) = serve(&other, &[]);
+    assert_ne!(another, nqn);
+    server.stop(true).unwrap();
 }
