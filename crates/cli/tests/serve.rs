@@ -489,7 +489,11 @@ fn invalid_arguments_are_errors() {
     assert!(error(&["tiny", "--nvme", "127.0.0.1:4420"]).contains("expected tcp://HOST:PORT"));
     assert!(error(&["tiny", "--allow-host", "nqn.2026-01.example:host"]).contains("--nvme"));
     assert!(error(&["tiny", "--nvme", "tcp://127.0.0.1:0", "--allow-host", "host"]).contains("start with nqn."));
-    assert!(error(&["tiny", "--nvme", "tcp://127.0.0.1:0", "--nqn", "drive"]).contains("start with nqn."));
+    for nqn in ["drive", "nqn.2026-01.example:my drive", "nqn.2026-01.example:dr\u{e4}ve"] {
+        assert!(error(&["tiny", "--nvme", "tcp://127.0.0.1:0", "--nqn", nqn]).contains("start with nqn."), "{nqn}");
+    }
+    let discovery = ["tiny", "--nvme", "tcp://127.0.0.1:0", "--nqn", "nqn.2014-08.org.nvmexpress.discovery"];
+    assert!(error(&discovery).contains("the one of discovery controllers"));
     assert!(error(&["tiny", "--vhost-user", "a", "--vhost-queues", "0"]).contains("1..=128"));
     assert!(error(&["tiny", "--speed", "0"]).contains("from 0.0001 to 100"));
     assert!(error(&["tiny", "--no-delay", "--speed", "2"]).contains("cannot be used with"));

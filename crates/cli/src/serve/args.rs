@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use floatgate_core::device_file::Bytes;
 use floatgate_serve::Address;
 use floatgate_serve::clock::Speed;
-use floatgate_serve::nvme::wire::NQN;
+use floatgate_serve::nvme::wire::{DISCOVERY_NQN, NQN};
 use floatgate_workload::quantity;
 
 use super::monitor::MonitorArgs;
@@ -34,7 +34,7 @@ pub struct ServeArgs {
     pub(super) vhost_queues: u16,
     /// Address for NVMe/TCP hosts, such as tcp://127.0.0.1:4420; can be repeated
     ///
-    /// The server is an NVMe controller: Linux attaches it with `nvme connect`. See docs/nvme.md.
+    /// The server is an NVMe controller for hosts such as Linux's driver `nvme-tcp`. See docs/nvme.md.
     #[arg(long, value_name = "ADDRESS", value_parser = nvme_address)]
     pub nvme: Vec<Address>,
     /// NQN of the drive, by which NVMe hosts recognize it [default: from its image, or a new one]
@@ -169,11 +169,15 @@ fn nvme_address(text: &str) -> Result<Address, String> {
 
 /// Checks an NQN.
 fn nqn(text: &str) -> Result<String, String> {
-    if text.starts_with("nqn.") && text.len() <= NQN {
-        Ok(text.to_owned())
-    } else {
-        Err(format!("invalid NQN `{text}`: expected at most {NQN} bytes that start with nqn."))
+    let is_valid = text.starts_with("nqn.") && text.len() <= NQN && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if !is_valid {
+        let expected = format!("at most {NQN} ASCII characters without spaces that start with nqn.");
+        return Err(format!("invalid NQN `{text}`: expected {expected}"));
     }
+    if text == DISCOVERY_NQN {
+        return Err(format!("invalid NQN `{text}`: it is the one of discovery controllers; give another name"));
+    }
+    Ok(text.to_owned())
 }
 
 /// Parses the path of a socket, also in the syntax of other options, `unix:PATH`.

@@ -56,8 +56,7 @@ pub fn commands(info: &Info) -> String {
     let nbd = info.addresses.iter().filter_map(|address| address.parse().ok());
     let nbd: String = nbd.map(|address| of_address(&address)).collect();
     let nvme = info.nvme.iter().filter_map(|address| address.parse().ok());
-    let nqn = info.nqn.as_deref().unwrap_or_default();
-    let nvme: String = nvme.map(|address| of_nvme(&address, nqn)).collect();
+    let nvme: String = nvme.map(|address| of_nvme(&address, info.nqn.as_deref())).collect();
     nbd + &info.vhost_user.as_deref().map(of_vhost_user).unwrap_or_default() + &nvme
 }
 
@@ -136,14 +135,17 @@ fn of_address(address: &Address) -> String {
     listed(&format!("NBD at {address}"), &commands)
 }
 
-/// Returns the commands for NVMe hosts at an address.
-fn of_nvme(address: &SocketAddr, nqn: &str) -> String {
+/// Returns the commands for NVMe hosts at an address. The NQN is unknown until the device is ready.
+fn of_nvme(address: &SocketAddr, nqn: Option<&str>) -> String {
     let at = format!("-t tcp -a {} -s {}", address.ip(), address.port());
-    let commands = [
-        ("find", format!("nvme discover {at}")),
-        ("attach", format!("nvme connect {at} -n {nqn}        (as root)")),
-        ("detach", format!("nvme disconnect -n {nqn}        (as root)")),
-    ];
+    let mut commands = vec![("find", format!("nvme discover {at}"))];
+    match nqn.map(quoted) {
+        Some(nqn) => commands.extend([
+            ("attach", format!("nvme connect {at} -n {nqn}        (as root)")),
+            ("detach", format!("nvme disconnect -n {nqn}        (as root)")),
+        ]),
+        None => commands.push(("attach", format!("nvme connect-all {at}        (as root)"))),
+    }
     listed(&format!("NVMe at tcp://{address}"), &commands)
 }
 
@@ -192,6 +194,12 @@ mod tests {
         let tcp = of_address(&"127.0.0.1:10809".parse().unwrap());
         assert!(tcp.contains("nbdinfo 'nbd://127.0.0.1:10809'"), "{tcp}");
         assert!(tcp.contains("nbd-client 127.0.0.1 10809 /dev/nbd0"), "{tcp}");
+        let nvme = of_nvme(&"127.0.0.1:4420".parse().unwrap(), Some("nqn.2026-01.example:drive"));
+        assert!(nvme.contains("connect -t tcp -a 127.0.0.1 -s 4420 -n nqn.2026-01.example:drive "), "{nvme}");
+        let odd = of_nvme(&"[::1]:4420".parse().unwrap(), Some("nqn.2026-01.example:a'b"));
+        assert!(odd.contains(r"connect -t tcp -a ::1 -s 4420 -n 'nqn.2026-01.example:a'\''b' "), "{odd}");
+        let filling = of_nvme(&"127.0.0.1:4420".parse().unwrap(), None);
+        assert!(filling.contains("connect-all -t tcp") && !filling.contains("-n "), "{filling}");
         let vhost_user = of_vhost_user("/tmp/vhost.sock");
         assert!(vhost_user.contains("-chardev socket,id=c,path=/tmp/vhost.sock,reconnect=1"), "{vhost_user}");
         assert!(vhost_user.contains("-device vhost-user-blk-pci,chardev=c"), "{vhost_user}");
