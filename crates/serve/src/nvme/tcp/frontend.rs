@@ -54,6 +54,8 @@ pub struct Frontend {
     in_flight: InFlight,
     buffers: Buffers,
     answers: Vec<Answer>,
+    /// Slot of the connection that is served first. It changes, so that each gets memory when memory is short.
+    first: usize,
     /// Commands that have completed, with the indices of their answers.
     completed: Vec<(Outstanding, usize)>,
     /// Time of the next check of connections and of the device.
@@ -76,6 +78,7 @@ impl Frontend {
             in_flight: InFlight::default(),
             buffers: Buffers::default(),
             answers: Vec::new(),
+            first: 0,
             completed: Vec::new(),
             check_at: Wall(0),
             power_cuts: 0,
@@ -150,14 +153,16 @@ impl Frontend {
     fn serve(&mut self, now: Wall, hurries: bool) -> Wall {
         let begun = self.pacing.begin(now);
         let Frontend { engine, port, clients, in_flight, buffers, answers, completed, pacing, .. } = self;
-        let Frontend { power_cuts, target, check_at, .. } = self;
+        let Frontend { power_cuts, target, check_at, first, .. } = self;
         let (port, (mut engine, locked)) = (*port, lock(engine));
         drop_after_power_cut(&engine, power_cuts, in_flight, target, clients);
         engine.sent(port, answers, &pacing.turn);
         engine.awake(port);
         let mut budget = Budget::beside(clients.iter().map(|client| client.queue.used()));
-        for (index, slot) in clients.slots.iter_mut().enumerate() {
-            let Some((generation, client)) = slot else { continue };
+        let slots = clients.slots.len();
+        *first = if *first + 1 < slots { *first + 1 } else { 0 };
+        for index in (*first..slots).chain(0..*first) {
+            let Some((generation, client)) = &mut clients.slots[index] else { continue };
             let mut services = Services { target, engine: &mut engine, in_flight, buffers, port, now };
             client.serve((index, *generation), &mut services, &mut budget);
         }
