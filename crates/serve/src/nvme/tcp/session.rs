@@ -232,7 +232,7 @@ impl Session {
             return Err(Fatal::Limit);
         }
         if !self.queue.advance() {
-            return Err(Fatal::Limit);
+            return Err(Fatal::Sequence);
         }
         let command = Command(get(pdu, COMMON));
         let (location, length) = command.data();

@@ -318,7 +318,7 @@ fn a_host_may_not_exceed_its_queue() {
     bench.feed(at, &read);
     assert!(bench.queues[at].ending);
     let replies = bench.replies(at);
-    assert_eq!((replies.len(), replies[0].kind, replies[0].bytes[8]), (1, kind::CONTROLLER_TERMINATES, 5));
+    assert_eq!((replies.len(), replies[0].kind, replies[0].bytes[8]), (1, kind::CONTROLLER_TERMINATES, 2));
     assert!(bench.complete() > 0 && bench.replies(at).is_empty(), "nothing follows a termination");
     assert!(bench.in_flight.is_empty());
 }
