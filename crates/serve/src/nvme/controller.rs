@@ -43,6 +43,8 @@ pub struct Controller {
     pub errors: Errors,
     configuration: u32,
     shutdown: Shutdown,
+    /// Number of outstanding flushes: the one of the shutdown, and those of shutdowns that a reset has ended.
+    flushes: u32,
     /// Time of the last message of the host, or of the last reply to it.
     pub last_activity: Wall,
 }
@@ -87,6 +89,7 @@ impl Controller {
             errors: Errors::default(),
             configuration: 0,
             shutdown: Shutdown::None,
+            flushes: 0,
             last_activity: now,
         }
     }
@@ -132,7 +135,9 @@ impl Controller {
 
     /// Completes a shutdown, after the device was flushed.
     pub fn end_shutdown(&mut self) {
-        if self.shutdown == Shutdown::InProgress {
+        // The flush of an earlier controller with the same number is not one of this controller.
+        self.flushes = self.flushes.saturating_sub(1);
+        if self.flushes == 0 && self.shutdown == Shutdown::InProgress {
             self.shutdown = Shutdown::Complete;
         }
     }
@@ -166,6 +171,7 @@ impl Controller {
         let flushes = shuts_down && notification == NORMAL_SHUTDOWN && self.kind == Kind::Drive && self.is_ready();
         if shuts_down {
             self.shutdown = if flushes { Shutdown::InProgress } else { Shutdown::Complete };
+            self.flushes += u32::from(flushes);
         }
         Ok(Effects { ends_queues: resets || shuts_down, flushes })
     }
@@ -216,6 +222,14 @@ mod tests {
         set(enable, false, false, 1);
         controller.end_shutdown();
         assert_eq!(controller.property(property::STATUS, false), Ok(1), "no shutdown is in progress");
+        // A reset ends a shutdown, but not its flush.
+        for value in [enable | 1 << 14, 0x46_0000, enable, enable | 1 << 14] {
+            controller.set_property(property::CONFIGURATION, false, value).unwrap();
+        }
+        for status in [1 | 1 << 2, 1 | 2 << 2] {
+            controller.end_shutdown();
+            assert_eq!(controller.property(property::STATUS, false), Ok(status));
+        }
         assert_eq!(controller.set_property(property::CAPABILITIES, true, 0), Err(Status::INVALID_FIELD));
         assert_eq!(controller.property(property::CAPABILITIES, false), Err(Status::INVALID_FIELD));
         assert_eq!(controller.property(property::CAPABILITIES, true), Ok(0x0800_0820_0a01_007f));
