@@ -116,7 +116,7 @@ impl QueueState {
     /// Continues a command that has waited for memory, if there is memory for it. Returns `true` if it did.
     pub fn resume(&mut self, client: (usize, u64), services: &mut Services, budget: &mut Budget) -> bool {
         let Some(&(command, length)) = self.session.deferred.front() else { return false };
-        if !self.reserve(memory(&command, length, services.target), budget) {
+        if !self.reserve(self.memory(&command, length, services.target), budget) {
             self.is_held = true;
             return false;
         }
@@ -170,17 +170,17 @@ impl QueueState {
         match payload {
             Payload::Capsule(data) => self.execute(client, services, &command, Cow::Borrowed(data), length),
             Payload::Transferred(data) => {
-                self.promised -= memory(&command, length, services.target);
+                self.promised -= self.memory(&command, length, services.target);
                 self.execute(client, services, &command, Cow::Owned(data), length);
             }
             Payload::Damaged(data) => {
-                self.promised -= memory(&command, length, services.target);
+                self.promised -= self.memory(&command, length, services.target);
                 services.buffers.keep(data);
                 self.refuse(services, &command, Status::TRANSPORT);
             }
             Payload::Invalid(status) => self.refuse(services, &command, status),
             Payload::None | Payload::Missing => {
-                let needed = memory(&command, length, services.target);
+                let needed = self.memory(&command, length, services.target);
                 if needed > 0 && (!self.session.deferred.is_empty() || !self.reserve(needed, budget)) {
                     self.session.deferred.push_back((command, length));
                     self.is_held = true;
@@ -194,7 +194,7 @@ impl QueueState {
     /// Executes a command for which there is memory, or requests its data.
     fn proceed(&mut self, client: (usize, u64), services: &mut Services, command: Command, length: u32) {
         if command.direction() == Direction::FromHost {
-            self.promised += memory(&command, length, services.target);
+            self.promised += self.memory(&command, length, services.target);
             let data = services.buffers.take(length as usize);
             let QueueState { session, output, .. } = self;
             return output.append(|out| session.transfer(command, length, data, out));
@@ -298,19 +298,22 @@ impl QueueState {
     pub fn end(&mut self, target: &Target) {
         self.ending = true;
         let transfers = self.session.drop_transfers();
-        self.promised -= transfers.iter().map(|(command, length)| memory(command, *length, target)).sum::<usize>();
+        let freed = transfers.iter().map(|(command, length)| self.memory(command, *length, target)).sum::<usize>();
+        self.promised -= freed;
         let dropped = self.session.drop_deferred() + transfers.len() as u32;
         self.session.queue.outstanding -= dropped;
     }
-}
 
-/// Returns the bytes of memory that a command takes: for data that is not in its capsule.
-fn memory(command: &Command, length: u32, target: &Target) -> usize {
-    match command.direction() {
-        Direction::None => verified(command, target.drive()).min(LONGEST_TRANSFER as u64) as usize,
-        // The data of the host and that of the device.
-        Direction::FromHost if command.opcode() == io::COMPARE => 2 * length as usize,
-        _ => length as usize,
+    /// Returns the bytes of memory that a command takes: for data that is not in its capsule.
+    pub(super) fn memory(&self, command: &Command, length: u32, target: &Target) -> usize {
+        match command.direction() {
+            // Admin commands have other meanings of the same opcodes.
+            Direction::None if self.session.queue.number() == 0 => 0,
+            Direction::None => verified(command, target.drive()).min(LONGEST_TRANSFER as u64) as usize,
+            // The data of the host and that of the device.
+            Direction::FromHost if command.opcode() == io::COMPARE => 2 * length as usize,
+            _ => length as usize,
+        }
     }
 }
 

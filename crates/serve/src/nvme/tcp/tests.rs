@@ -298,14 +298,43 @@ fn reads_wait_until_earlier_replies_were_sent() {
     bench.feed(at, &reads);
     while bench.complete() > 0 || bench.resume() {}
     assert_eq!((bench.queues[at].outstanding(), bench.queues[at].session.deferred.len()), (64, 64));
-    // The pool is 128 MiB: another host gets the rest of it, and its share.
-    let (_, other) = bench.io();
-    bench.feed(other, &reads);
-    assert_eq!(bench.queues[other].session.deferred.len(), 64);
     assert_eq!(bench.replies(at).len(), 128, "data and completions");
     while bench.complete() > 0 || bench.resume() {}
     assert_eq!(bench.replies(at).len(), 128);
     assert_eq!(bench.queues[at].used(), 0);
+}
+
+#[test]
+fn hosts_share_a_pool_of_memory() {
+    let mut bench = Bench::new(&[]);
+    let reads = vec![capsule(on_blocks(io::READ, 0, 2048), &[], 1 << 20); 128].concat();
+    // The pool is 128 MiB. Two hosts take 63 MiB each, and their shares. The third one gets the rest, and its share.
+    let hosts = [(); 3].map(|()| bench.io().1);
+    for (at, expected) in hosts.into_iter().zip([64, 64, 3]) {
+        bench.feed(at, &reads);
+        let QueueState { session, is_held, .. } = &bench.queues[at];
+        assert_eq!((session.deferred.len(), *is_held, bench.queues[at].used()), (128 - expected, true, expected << 20));
+    }
+    // All commands complete if the hosts collect their replies.
+    let mut counts = [0; 3];
+    while bench.complete() > 0 || bench.resume() {
+        for (count, at) in counts.iter_mut().zip(hosts) {
+            *count += bench.replies(at).iter().filter(|reply| reply.kind == kind::TO_HOST).count();
+        }
+    }
+    assert_eq!(counts, [128; 3]);
+}
+
+#[test]
+fn requests_for_events_take_no_memory() {
+    let mut bench = Bench::new(&[]);
+    let (admin, at) = bench.io();
+    // The length of a Verify, in the same dword.
+    let mut event = command(admin::ASYNC_EVENT);
+    put(&mut event.0, 48, 2047_u32.to_le_bytes());
+    for (queue, command, expected) in [(admin, event, 0), (at, on_blocks(io::VERIFY, 0, 2048), 1 << 20)] {
+        assert_eq!(bench.queues[queue].memory(&command, 0, &bench.target), expected);
+    }
 }
 
 #[test]
