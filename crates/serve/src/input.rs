@@ -82,3 +82,66 @@ impl Input {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::test_runner::{Config, TestRunner};
+
+    use super::*;
+
+    /// Largest number of bytes in a step, and number of steps.
+    const LARGEST: usize = 3 * INPUT;
+    const STEPS: usize = 40;
+
+    /// Passes random steps to a buffer: bytes that the client sends, numbers of needed bytes, and numbers of processed
+    /// bytes. The bytes arrive complete and in order, and there is always room for the needed ones.
+    fn run(steps: &[(u8, usize)], pattern: &[u8]) {
+        let (mut client, server) = UnixStream::pair().unwrap();
+        client.set_nonblocking(true).unwrap();
+        server.set_nonblocking(true).unwrap();
+        let (mut stream, mut input) = (Stream::Unix(server), Input::new());
+        let (mut sent, mut received, mut taken, mut most) = (0, 0, 0, 2 * INPUT);
+        for &(kind, size) in steps {
+            match kind % 3 {
+                0 => sent += client.write(&pattern[sent..][..size]).unwrap_or(0),
+                1 => {
+                    input.require(size);
+                    most = most.max(size);
+                }
+                _ => {
+                    let count = size.min(received - taken);
+                    input.consume(count);
+                    taken += count;
+                }
+            }
+            // As the loops do: the input of a client that has enough stays in its socket.
+            while input.unread().len() < INPUT.max(input.needs())
+                && let Some(count) = input.receive(&mut stream).unwrap()
+            {
+                assert!(count > 0 && input.capacity() >= input.needs());
+                received += count;
+            }
+            assert!(*input.unread() == pattern[taken..received], "{taken}..{received}");
+            assert!(received == sent || received - taken >= INPUT.max(input.needs()));
+            assert!(input.capacity() <= most);
+        }
+    }
+
+    #[test]
+    fn bytes_arrive_complete_and_in_order() {
+        let pattern: Vec<u8> = (0..STEPS * LARGEST).map(|at| (at % 251) as u8).collect();
+        // Many small messages, and some that are larger than the buffer.
+        let size = prop_oneof![0..100_usize, 0..=INPUT, 0..=LARGEST];
+        TestRunner::new(Config { cases: 64, ..Config::default() })
+            .run(&vec((any::<u8>(), size), 1..=STEPS), |steps| {
+                run(&steps, &pattern);
+                Ok(())
+            })
+            .unwrap();
+    }
+}
