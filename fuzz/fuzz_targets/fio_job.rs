@@ -5,7 +5,7 @@ use std::path::Path;
 
 use floatgate_core::sim::request::SECTOR;
 use floatgate_core::sim::source::Source;
-use floatgate_workload::synthetic::{self, Planned};
+use floatgate_workload::synthetic::{self, Changes, Planned};
 use libfuzzer_sys::fuzz_target;
 
 const DEVICE: u64 = 256 << 20;
@@ -16,7 +16,9 @@ fuzz_target!(|text: &str| {
         Some("x.fio") => Ok(text.to_owned()),
         _ => Err("not there".to_owned()),
     };
-    let Ok(planned) = synthetic::plan_file(Path::new("x.fio"), &mut files, DEVICE, 1) else { return };
+    let Ok(planned) = synthetic::plan_file(Path::new("x.fio"), &mut files, &Changes::default(), DEVICE, 1) else {
+        return;
+    };
     for planned in planned.into_iter().take(16) {
         let Planned::Made(mut job) = planned else { continue };
         for _ in 0..64 {

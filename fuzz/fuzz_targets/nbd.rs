@@ -30,8 +30,14 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((first, rest)) = bytes.split_first() else { return };
     let piece = usize::from(first >> 1) + 1;
     let input = if first & 1 == 1 { [opening(), rest.to_vec()].concat() } else { rest.to_vec() };
-    let export =
-        Export { name: "ssd".to_owned(), description: String::new(), bytes: BYTES, unit: 4096, read_only: false };
+    let export = Export {
+        name: "ssd".to_owned(),
+        description: String::new(),
+        bytes: BYTES,
+        sector: 512,
+        unit: 4096,
+        read_only: false,
+    };
     let mut said = Vec::new();
     let mut session = Session::new(export, &mut said);
     let (mut taken, mut there) = (0, 0);

@@ -17,7 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(memory) = Memory::from_ranges(&[(GuestAddress(0), SIZE)]) else { return };
     let there = rest.len().min(SIZE);
     memory.write_slice(&rest[..there], GuestAddress(0)).expect("it fits");
-    let disk = Disk { name: "ssd".to_owned(), bytes: 1 << 20, unit: 4096, queues: 1, read_only: false };
+    let disk = Disk { name: "ssd".to_owned(), bytes: 1 << 20, sector: 512, unit: 4096, queues: 1, read_only: false };
     let table = Table { at: GuestAddress(0), size: 1 << (size % 8) };
     let (mut chain, mut payload) = (Chain::default(), Vec::new());
     if chain.read(&memory, table, u16::from(*head)).is_err() {
