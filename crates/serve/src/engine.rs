@@ -6,6 +6,7 @@
 
 mod monitor_data;
 mod steps;
+mod totals;
 mod watch;
 
 use std::cmp::Reverse;
@@ -36,7 +37,8 @@ use floatgate_array::AnySsd;
 
 use monitor_data::Watch;
 use steps::Steps;
-pub use watch::{MemberSnapshot, NotTimed, Snapshot, Totals};
+pub use totals::Totals;
+pub use watch::{MemberSnapshot, NotTimed, Snapshot};
 
 /// Identifies a frontend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,11 +8,12 @@ use std::collections::BinaryHeap;
 use floatgate_core::device_file::DeviceConfig;
 use floatgate_core::flash::Block;
 use floatgate_core::results::{Answered, Counters, Sample, Series, Width, Window};
-use floatgate_core::sim::request::{Completion, Operation, Status};
+use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::time::Time;
 use floatgate_core::simulation::Ssd;
 
 use super::monitor_data::{ENDLESS, Watch};
+use super::totals::Totals;
 use super::{Engine, Pace, Port, Unaligned, Waiting};
 use crate::clock::{Speed, Wall};
 use crate::lateness::Counts;
@@ -64,29 +65,6 @@ pub struct MemberSnapshot {
     pub first: Counters,
     /// Last sample, and the one before it.
     pub samples: [Sample; 2],
-}
-
-/// Counts of the requests of one operation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Completed requests.
-    pub count: u64,
-    /// Bytes of the completed requests.
-    pub bytes: u64,
-    /// Failed requests.
-    pub errors: u64,
-}
-
-impl Totals {
-    /// Counts a completed request.
-    #[inline]
-    pub(super) fn note(&mut self, completion: &Completion) {
-        self.count += 1;
-        match completion.status {
-            Status::Ok => self.bytes += completion.request.bytes(),
-            _ => self.errors += 1,
-        }
-    }
 }
 
 /// Error: the engine runs without a clock, so it has no speed to change.
