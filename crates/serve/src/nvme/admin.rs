@@ -1,9 +1,9 @@
 //! Admin commands.
 
-use super::controller::{Controller, Kind};
+use super::controller::Controller;
 use super::health::Health;
 use super::target::{Finished, Queue, Reply, Target};
-use super::wire::{ALL_NAMESPACES, Command, PAGE, Status, admin, feature, log};
+use super::wire::{ALL_NAMESPACES, Command, Kind, PAGE, Status, admin, feature, log};
 use super::{discovery, identify, logs, supported};
 use crate::clock::Wall;
 use crate::engine::Engine;
@@ -117,7 +117,7 @@ impl Target {
             log::FIRMWARE => logs::firmware(),
             log::CHANGED_NAMESPACES => logs::changed_namespaces(events.has_changed_namespace),
             log::EFFECTS => logs::effects(),
-            log::FEATURES => logs::features(&self.drive),
+            log::FEATURES => logs::features(self.drive.has_cache),
             log::DISCOVERY if *kind == Kind::Discovery => discovery::page(&self.drive, queue.local, self.allows(host)),
             _ => return Reply::Done(Status::INVALID_LOG, 0),
         };

@@ -1,28 +1,14 @@
 //! State of a controller: its properties, features, events and errors.
 
+use super::MAX_ENTRIES;
 use super::events::Events;
 use super::features::Features;
 use super::logs::Errors;
-use super::wire::{Command, Status, VERSION, property};
+use super::wire::{Command, Kind, Status, VERSION, property};
 use crate::clock::Wall;
-
-/// Maximum number of I/O queues of a controller.
-pub const MAX_QUEUES: u16 = 64;
-
-/// Maximum number of entries of a queue.
-pub const MAX_ENTRIES: u16 = 128;
 
 /// Keep alive timeout of a discovery controller whose host requests none: 120 s.
 const DISCOVERY_KEEP_ALIVE_MS: u32 = 120_000;
-
-/// Kind of a controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Discovery controller.
-    Discovery,
-    /// I/O controller.
-    Drive,
-}
 
 /// A controller, which exists from the Connect of its admin queue until that queue ends.
 #[derive(Clone, Debug)]

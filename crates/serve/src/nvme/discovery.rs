@@ -24,7 +24,7 @@ pub fn page(drive: &Drive, local: Option<SocketAddr>, is_allowed: bool) -> Vec<u
         put(record, 4, 1_u16.to_le_bytes());
         // Controllers are created for each host.
         put(record, 6, u16::MAX.to_le_bytes());
-        put(record, 8, super::controller::MAX_ENTRIES.to_le_bytes());
+        put(record, 8, super::MAX_ENTRIES.to_le_bytes());
         put_text(record, 32, 32, &address.port().to_string(), b' ');
         put_text(record, 256, 256, &drive.nqn, 0);
         put_text(record, 512, 256, &address.ip().to_string(), b' ');

@@ -1,9 +1,10 @@
 //! Commands of fabrics: Connect, Disconnect, and the properties of a controller.
 
-use super::controller::{Controller, Kind, MAX_ENTRIES, MAX_QUEUES};
+use super::controller::Controller;
 use super::features::keep_alive;
 use super::target::{Queue, Reply, Target};
-use super::wire::{Command, DISCOVERY_NQN, NQN, NQN_FIELD, Status, fabrics, get, text};
+use super::wire::{Command, DISCOVERY_NQN, Kind, NQN, NQN_FIELD, Status, fabrics, get, text};
+use super::{MAX_ENTRIES, MAX_QUEUES};
 use crate::clock::Wall;
 
 /// Bytes of the data of a Connect.

@@ -1,11 +1,8 @@
 //! Features of a controller, which Set Features changes and Get Features returns.
 
-use super::controller::MAX_QUEUES;
 use super::events::NAMESPACE_NOTICE;
 use super::wire::{Command, Status, feature};
-
-/// Unit of the keep alive timer in ms.
-pub const KEEP_ALIVE_UNIT_MS: u32 = 100;
+use super::{KEEP_ALIVE_UNIT_MS, MAX_QUEUES, WARNING_TEMPERATURE};
 
 /// Longest keep alive timeout: a day.
 const LONGEST_KEEP_ALIVE_MS: u32 = 24 * 3600 * 1000;
@@ -14,7 +11,7 @@ const LONGEST_KEEP_ALIVE_MS: u32 = 24 * 3600 * 1000;
 const EVENTS: u32 = 0xff | NAMESPACE_NOTICE;
 
 /// Default threshold of over temperature in kelvin, which is the warning temperature of the controller.
-const OVER_TEMPERATURE: u16 = super::identify::WARNING_TEMPERATURE;
+const OVER_TEMPERATURE: u16 = WARNING_TEMPERATURE;
 
 /// Current values.
 #[derive(Clone, Debug, PartialEq, Eq)]

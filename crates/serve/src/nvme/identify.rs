@@ -4,18 +4,14 @@ use floatgate_core::device_file::DeviceConfig;
 use floatgate_core::sim::request::SECTOR;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::controller::{Kind, MAX_ENTRIES};
-use super::features::KEEP_ALIVE_UNIT_MS;
-use super::in_flight::LONGEST_TRIM;
-use super::logs::ERRORS;
-use super::wire::{DISCOVERY_NQN, PAGE, VERSION, put, put_text};
-use super::{CAPSULE_DATA, LONGEST_TRANSFER, LONGEST_ZEROES, events};
+use super::wire::{DISCOVERY_NQN, Kind, PAGE, VERSION, put, put_text};
+use super::{
+    CAPSULE_DATA, ERRORS, KEEP_ALIVE_UNIT_MS, LONGEST_TRANSFER, LONGEST_TRIM, LONGEST_ZEROES, MAX_ENTRIES,
+    WARNING_TEMPERATURE, events,
+};
 
 /// Maximum length of the name of the device in its NQN.
 const LONGEST_NAME: usize = 64;
-
-/// Temperature in kelvin from which a controller warns. The model has no temperature.
-pub const WARNING_TEMPERATURE: u16 = 343;
 
 /// Revision of the firmware.
 pub const FIRMWARE: &str = env!("CARGO_PKG_VERSION");

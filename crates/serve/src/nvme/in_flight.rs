@@ -3,18 +3,16 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use floatgate_core::sim::request::{Operation, SECTOR, Status as DeviceStatus};
+use floatgate_core::sim::request::{Operation, Status as DeviceStatus};
 use floatgate_core::sim::slab::Slab;
 
+use super::LONGEST_TRIM;
 use super::io::{Io, Use};
 use super::wire::{Command, Status};
 use crate::clock::Wall;
 use crate::engine::{Answer, Engine, Order, Port};
 use crate::lateness::Requesting;
 use crate::payload::PayloadError;
-
-/// Maximum number of sectors that a request deallocates: those of 1 GiB. Longer ranges are several requests.
-pub const LONGEST_TRIM: u64 = 1 << 21;
 
 /// Maximum number of outstanding requests of a command. The remaining ones are submitted when these complete, so that
 /// one command cannot occupy the engine.
@@ -220,5 +218,3 @@ fn status_of_payload(error: PayloadError, operation: Operation) -> Status {
         PayloadError::Failed => Status::WRITE_FAULT,
     }
 }
-
-const _: () = assert!(LONGEST_TRIM * SECTOR == 1 << 30);

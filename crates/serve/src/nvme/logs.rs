@@ -2,13 +2,10 @@
 
 use std::collections::VecDeque;
 
+use super::ERRORS;
 use super::health::{Health, SPARE_THRESHOLD};
-use super::identify::Drive;
 use super::supported::{self, Effect, Row};
 use super::wire::{Command, Status, put, put_text};
-
-/// Maximum number of entries in the error log.
-pub const ERRORS: usize = 64;
 
 /// Bytes of an entry in the error log.
 const ERROR: usize = 64;
@@ -93,10 +90,10 @@ pub fn effects() -> Vec<u8> {
     page
 }
 
-/// Returns the log page of features and their effects.
-pub fn features(drive: &Drive) -> Vec<u8> {
+/// Returns the log page of features and their effects. `has_cache` is true if there is a volatile write cache.
+pub fn features(has_cache: bool) -> Vec<u8> {
     let mut page = vec![0; 1024];
-    let has = |row: &&Row| row.0 != super::wire::feature::WRITE_CACHE || drive.has_cache;
+    let has = |row: &&Row| row.0 != super::wire::feature::WRITE_CACHE || has_cache;
     let rows: Vec<Row> = supported::FEATURES.iter().filter(has).copied().collect();
     fill(&mut page, 0, &rows);
     page

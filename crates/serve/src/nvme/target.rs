@@ -9,12 +9,12 @@ use std::net::SocketAddr;
 
 use floatgate_core::sim::request::Operation;
 
-use super::controller::{Controller, Kind};
+use super::controller::Controller;
 use super::events::{Event, NAMESPACE_NOTICE};
 use super::health;
 use super::identify::Drive;
 use super::io::{self, Io};
-use super::wire::{Command, Status, admin, fabrics};
+use super::wire::{Command, Kind, Status, admin, fabrics};
 use crate::clock::Wall;
 use crate::engine::Engine;
 

@@ -246,6 +246,15 @@ pub fn text(field: &[u8]) -> Option<&str> {
     std::str::from_utf8(&field[..end]).ok()
 }
 
+/// Kind of a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Discovery controller.
+    Discovery,
+    /// I/O controller.
+    Drive,
+}
+
 /// Location of the data of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataLocation {

@@ -15,7 +15,6 @@ use crate::clock::Wall;
 use crate::engine::{Engine, Pace, Port};
 use crate::lateness::Requesting;
 use crate::nvme::client::{command, identify, log_page, on_blocks};
-use crate::nvme::controller::MAX_QUEUES;
 use crate::nvme::identify::Drive;
 use crate::nvme::in_flight::{InFlight, Origin, Submission};
 use crate::nvme::io::Io;
@@ -23,7 +22,7 @@ use crate::nvme::target::{Queue, Target};
 use crate::nvme::wire::{
     Command, DISCOVERY_NQN, Status, admin, fabrics, feature, get, io, log, property, put, put_text,
 };
-use crate::nvme::{self, supported};
+use crate::nvme::{self, MAX_QUEUES, supported};
 use crate::payload::memory::Memory;
 
 /// A server without sockets, and its connections.
