@@ -66,6 +66,8 @@ end
 # against DEVICE SPEED CLIENT ADDRESS: loads a device at depth 32, and compares its IOPS with a replay of the record.
 against() {
     local live offline
+    # The server does not replace the record of the previous device.
+    rm -f requests.csv
     serve "$1" --speed "$2" --record requests.csv
     load "$3" "$4" 32
     live=$iops
