@@ -765,11 +765,14 @@ class Block:
 
 @final
 class Shape:
-    """Parameters of the device that a scheme often needs."""
+    """Parameters of the device that policies often need."""
 
     @property
     def planes(self) -> int:
-        """Planes of the device."""
+        """Planes of the device, each of which has blocks of its own."""
+    @property
+    def data_units(self) -> int:
+        """Mapping units of data in a block."""
     @property
     def soft(self) -> int:
         """Number of free blocks of a plane at or below which garbage collection runs."""
@@ -1120,7 +1123,7 @@ class DeviceConfig:
         """Return True if all seeds prepare equal states of the device."""
     def externals(self) -> list[tuple[str, str, str, str]]:
         """Return the policies in Python: path of the key, name, digest of the source, options as JSON."""
-    def with_policies(self, makers: dict[str, Callable[[str, int], object]]) -> DeviceConfig:
+    def with_policies(self, makers: dict[str, Callable[[str, int, Shape], object]]) -> DeviceConfig:
         """Return the device with factories of its policies in Python, by path of the key."""
 
 @final

@@ -172,6 +172,9 @@ class Policy(ABC):
     """Name by which the policy is registered."""
     device: Table[str, Any]
     """All parameters of the device, as in ``Device.config``."""
+    shape: Shape
+    """Planes of the device, and units of a block, as policies see them: with ``nand.concurrency = "plane-reads"``, a
+    die is one plane."""
     rng: np.random.Generator
     """Random numbers, determined by the seed of the run, the family and the name."""
 
@@ -185,7 +188,7 @@ class Policy(ABC):
             data that cannot be copied, such as an open file.
         """
         # Objects of the simulator are not copied, because the parameters of the device do not change.
-        given = {id(value): value for value in (self.device, vars(self).get("_units"))}
+        given = {id(value): value for value in (self.device, self.shape, vars(self).get("_units"))}
         return copy.deepcopy(self, given)
 
     @classmethod
@@ -1236,12 +1239,14 @@ def _find(path: str, name: str, source: str, known: Table[str, type[Policy]]) ->
 
 #: Registered policies for a command: a function that returns a factory, and each path, name and digest.
 _OfCommand = tuple[Callable[[str, str, str, str], object], list[tuple[str, str, str]]]
+#: Factory of a policy for a device. It takes the options as JSON, the seed, and the shape of the device.
+_Maker = Callable[[str, int, Shape], object]
 
 
 def _of_command() -> _OfCommand:
     """Return the registered policies for a command, with the function that finds them."""
 
-    def find(path: str, name: str, source: str, config: str) -> Callable[[str, int], object]:
+    def find(path: str, name: str, source: str, config: str) -> _Maker:
         return _maker(_find(path, name, source, {}), json.loads(config))
 
     return find, [(*named, _source(_REGISTERED[named])) for named in sorted(_REGISTERED)]
@@ -1268,14 +1273,14 @@ def _import(file: str) -> None:
         raise OptionError(f"{file} registers no policy; put @fg.policies.register(NAME) above a class in it")
 
 
-def _maker(policy: type[Policy], config: Table[str, Any]) -> Callable[[str, int], object]:
-    """Return a factory of the policy for a device. It takes the options as JSON, and the seed."""
+def _maker(policy: type[Policy], config: Table[str, Any]) -> _Maker:
+    """Return a factory of the policy for a device."""
 
-    def make(options: str, seed: int) -> Policy:
+    def make(options: str, seed: int, shape: Shape) -> Policy:
         import numpy as np  # noqa: PLC0415 (not needed to import the package)
 
         made = policy.__new__(policy)
-        made.device = config
+        made.device, made.shape = config, shape
         words = hashlib.sha256(f"{policy.path} {policy.name}".encode()).digest()[:8]
         made.rng = np.random.default_rng([seed, int.from_bytes(words, "little")])
         policy.__init__(made, **json.loads(options))

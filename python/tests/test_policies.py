@@ -941,3 +941,27 @@ try:
 except KeyboardInterrupt:
     print("interrupted")
 """
+
+
+@pytest.mark.parametrize("concurrency", ["plane", "plane-reads"])
+def test_a_policy_sees_the_planes_of_the_ftl(concurrency):
+    """With `plane-reads`, the FTL sees the planes of a die as one, whose blocks have the pages of all of them."""
+    together = 2 if concurrency == "plane-reads" else 1
+    asked = []
+
+    class Fills(policies.StaticAllocation):
+        def planes(self, pages):
+            assert self.shape.planes == 8 // together
+            return pages % self.shape.planes
+
+    class Counts(policies.Trigger):
+        def wants(self, plane):
+            assert self.shape.data_units == 64 * together
+            valid = plane.blocks["valid"].sum()
+            assert plane.invalid == plane.closed * self.shape.data_units - valid
+            asked.append(plane)
+            return True
+
+    options = {"nand.concurrency": concurrency, "allocation": Fills, "gc.trigger": Counts}
+    fg.run(fg.Device("tiny", options), "rw=randwrite bs=4k number_ios=4k", precondition="steady", warn=False)
+    assert asked

@@ -4,7 +4,6 @@ Each plane appends host writes to one block. When free blocks are few, it copies
 the fewest, and erases that block.
 """
 
-import math
 from collections import deque
 
 import floatgate as fg
@@ -43,9 +42,7 @@ class Plane:
 @fg.policies.register("append-log")
 class AppendLog(fg.policies.WholeMap, fg.policies.Unsaved, fg.policies.Mapping):
     def __init__(self):
-        size = self.device["geometry"]
-        count = math.prod(size[level] for level in ("channels", "chips", "dies", "planes"))
-        self.planes = [Plane() for _ in range(count)]
+        self.planes = [Plane() for _ in range(self.shape.planes)]
 
     def go_on(self, cx, plane):
         """Take the next step of a plane: towards the copies of a victim, or towards the next host write."""

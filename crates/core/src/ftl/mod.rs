@@ -197,7 +197,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    fn new(device: &DeviceConfig) -> Shape {
+    /// Returns the parameters of a device, without thresholds that change.
+    pub fn new(device: &DeviceConfig) -> Shape {
         Shape {
             leaves_out_pages: device.mapping.scheme.needs(device).leaves_out_pages,
             sectors_per_unit: device.sectors_per_unit(),

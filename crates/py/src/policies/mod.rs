@@ -54,7 +54,7 @@ impl Policies {
             PyTypeError::new_err(format!("{} `{}` is not a policy of this device", wanted.path, wanted.config.name))
         })?;
         let options = serde_json::Value::from(wanted.config.options.clone()).to_string();
-        maker.call1(py, (options, wanted.seed))
+        maker.call1(py, (options, wanted.seed, scheme::Shape::of_device(wanted.device)))
     }
 }
 

@@ -75,7 +75,7 @@ impl Ftl {
     /// Returns the parameters of the device.
     #[getter]
     fn shape(&self) -> PyResult<Shape> {
-        self.loans.read(|ftl| Ok(ftl.shape().into()))
+        self.loans.read(|ftl| Ok(Shape::new(ftl.shape(), ftl.blocks.data_units())))
     }
 
     /// Returns `true` if the device is read-only.

@@ -23,6 +23,7 @@ use pyo3::types::PyIterator;
 
 use super::call::python;
 use loans::Loans;
+pub use values::Shape;
 
 /// Adds the classes for mapping schemes to the extension module.
 pub fn fill(module: &pyo3::Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,5 +1,6 @@
 //! Values that a mapping scheme in Python gets and returns, with the names that they have in Rust.
 
+use floatgate_core::device_file::DeviceConfig;
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use floatgate_core::{flash, mapping, policies, results};
 use pyo3::exceptions::PyValueError;
@@ -421,11 +422,12 @@ impl From<&flash::Block> for Block {
     }
 }
 
-/// Parameters of the device that a scheme often needs.
+/// Parameters of the device that policies often need.
 #[pyclass(frozen, get_all, skip_from_py_object, module = "floatgate.policies")]
 #[derive(Clone)]
 pub struct Shape {
     planes: u32,
+    data_units: u32,
     soft: u32,
     hard: u32,
     sectors_per_unit: u32,
@@ -439,10 +441,17 @@ pub struct Shape {
     map_pages: u32,
 }
 
-impl From<&mapping::Shape> for Shape {
-    fn from(of: &mapping::Shape) -> Shape {
+impl Shape {
+    /// Creates the object for a policy of a device.
+    pub fn of_device(device: &DeviceConfig) -> Shape {
+        Shape::new(&mapping::Shape::new(device), device.data_units_per_block())
+    }
+
+    /// Creates the object for a device whose blocks have `data_units` units of data.
+    pub fn new(of: &mapping::Shape, data_units: u32) -> Shape {
         Shape {
             planes: of.planes,
+            data_units,
             soft: of.soft,
             hard: of.hard,
             sectors_per_unit: of.sectors_per_unit,
