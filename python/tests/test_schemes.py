@@ -6,6 +6,7 @@ import json
 import math
 import re
 import sys
+import textwrap
 from random import Random
 
 import pytest
@@ -286,6 +287,7 @@ def test_a_scheme_sees_the_device(example):
             seen.update(kind=operation.kind, class_=operation.class_, plane=operation.plane)
             seen.update(units=cx.request_units(write))
             seen.update(planes=shape.planes, soft=shape.soft, blocks=len(blocks), full=blocks.data_units())
+            assert (self.shape.planes, self.shape.data_units) == (shape.planes, shape.data_units)
             seen.update(location=cx.ftl.map.get(operation.lpn), time=cx.has_time(), of_plane=len(blocks.of_plane(0)))
             super().place(cx, write)
 
@@ -305,10 +307,18 @@ def test_a_scheme_sees_the_device(example):
     }
 
 
-def test_the_page_shows_the_example(root):
+def test_the_page_shows_the_examples(root):
     text = (root / "docs/own-scheme.md").read_text()
     shown = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[0]
-    assert shown == (root / "examples/policies/python/log_block.py").read_text()
+    example = root / "examples/policies"
+    scheme, in_rust = (example / path for path in ("python/log_block.py", "src/log_block.rs"))
+    assert shown == scheme.read_text()
+    assert all(len(path.read_text().splitlines()) < 300 for path in (scheme, in_rust))
+    code = "".join(path.read_text() for path in sorted(example.rglob("*.rs")))
+    parts = re.findall(r"^```rust\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert parts
+    for part in parts:
+        assert any(textwrap.indent(part, depth * " ") in code for depth in (0, 4, 8)), part
 
 
 #: A plane of few small blocks, for log blocks. Half of the blocks are logical ones.

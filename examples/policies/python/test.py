@@ -1,5 +1,6 @@
 """The policies of this example, from Python."""
 
+import itertools
 import json
 import tempfile
 import unittest
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import append
 import floatgate as fg
+import log_block
 from floatgate import _floatgate
 
 JOB = "rw=randrw rwmixread=70 bs=4k iodepth=16 number_ios=4000"
@@ -46,12 +48,18 @@ class Policies(unittest.TestCase):
             self.assertEqual(result.requests.all.count, 4000)
             self.assertGreater(result.write_amplification, 1)
 
-    def test_the_scheme_in_python_gives_the_same_results(self):
-        job = "rw=randwrite bs=4k iodepth=16 number_ios=8000"
-        shapes = {}, {"geometry.page_size": "16KiB"}, {"geometry.page_size": "2KiB", "geometry.mapping_unit": "4KiB"}
-        for shape in shapes:
+    def test_the_schemes_in_python_give_the_same_results(self):
+        job = "rw=randtrimwrite bs=4k iodepth=16 number_ios=8000"
+        shapes = (
+            {},
+            {"geometry.page_size": "16KiB"},
+            {"geometry.page_size": "2KiB", "geometry.mapping_unit": "4KiB"},
+            {"geometry.planes": 2, "nand.concurrency": "plane-reads"},
+        )
+        pairs = ("append", append.AppendLog), ("log-block", log_block.LogBlock)
+        for shape, schemes in itertools.product(shapes, pairs):
             results = []
-            for scheme in ("append", append.AppendLog):
+            for scheme in schemes:
                 device = fg.Device("tiny", {**APPEND, "capacity.spare": 0.4, **shape, "mapping.scheme": scheme})
                 result = json.loads(fg.run(device, job, precondition="fill").summary.to_json())
                 for key in ("config", "config_digest", "device", "changes", "arguments", "run"):

@@ -1,5 +1,5 @@
 //! Policies for Floatgate in a separate crate: the victim policy `cost-age-times`, the scheduler `deadline`, and the
-//! toy mapping scheme `append`.
+//! toy mapping schemes `append` and `log-block`.
 //!
 //! All use only the published interface. [`makers`] provides them to the command, to Python or to a program that loads
 //! devices. Devices then name them like built-in policies.
@@ -7,6 +7,7 @@
 mod append;
 mod cost_age_times;
 mod deadline;
+mod log_block;
 
 use std::sync::Arc;
 
@@ -15,10 +16,11 @@ use cost_age_times::{CostAgeTimes, CostAgeTimesOptions};
 use deadline::{Deadline, DeadlineOptions};
 use floatgate_core::mapping::ExternalMapping;
 use floatgate_core::policies::{Built, Cause, Externals, Offer, Provider, SchedulerPolicy, VictimPolicy, Wanted};
+use log_block::LogBlock;
 
 struct Policies;
 
-/// Options of the scheme `append`, which has none.
+/// Options of the mapping schemes, which have none.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NoOptions {}
@@ -41,6 +43,11 @@ impl Provider for Policies {
                 "append",
                 "Each plane appends writes to one block, and copies the valid units of another to make room (a toy).",
             ),
+            Offer::new::<NoOptions>(
+                "mapping.scheme",
+                "log-block",
+                "Each plane writes to one log block; full merges copy its logical blocks to data blocks (a toy).",
+            ),
         ];
         offers.map(|offer| offer.with_source(env!("CARGO_PKG_VERSION"))).to_vec()
     }
@@ -50,6 +57,7 @@ impl Provider for Policies {
             ("gc.victim", "cost-age-times") => Ok(Built::new::<dyn VictimPolicy>(CostAgeTimes::new(wanted.options()?))),
             ("scheduler", "deadline") => Ok(Built::new::<dyn SchedulerPolicy>(Deadline::new(wanted.options()?))),
             ("mapping.scheme", "append") => Ok(Built::new::<dyn ExternalMapping>(Append::new(wanted.device))),
+            ("mapping.scheme", "log-block") => Ok(Built::new::<dyn ExternalMapping>(LogBlock::new(wanted.device))),
             _ => Err(wanted.unknown()),
         }
     }

@@ -8,8 +8,11 @@ use floatgate_core::flash::Role;
 use floatgate_core::laws::{self, close};
 use floatgate_core::mapping::Space;
 use floatgate_core::policies::{Class, Externals, LunQueue, Queued};
-use floatgate_core::sim::id::{LunId, PlaneId, TransactionId};
+use floatgate_core::results::ProgramCause;
+use floatgate_core::sim::id::{Lpn, LunId, PlaneId, TransactionId};
+use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
+use floatgate_core::simulation::{Device, Options, Ssd};
 use floatgate_run::device::DeviceSpec;
 use floatgate_run::frontend::Quiet;
 use floatgate_run::session::Session;
@@ -23,31 +26,82 @@ fn device(overrides: &[&str]) -> Result<DeviceConfig, String> {
 
 #[test]
 fn all_policies_obey_the_laws_of_their_families() {
-    assert_eq!(makers().offers().len(), 3);
+    assert_eq!(makers().offers().len(), 4);
     laws::offers(&makers());
 }
 
-/// Small devices: pages of several units, units of several pages, and multi-plane programs.
-const SHAPES: [&[&str]; 4] = [
+/// Small devices: pages of several units, units of several pages, multi-plane programs, and blocks of several planes.
+const SHAPES: [&[&str]; 5] = [
     &["geometry.page_size=16KiB", "geometry.pages=16"],
     &["geometry.page_size=2KiB", "geometry.mapping_unit=4KiB"],
     &["geometry.pages_per_program=2", "mapping.block_summary.last_page=2KiB"],
     &["geometry.planes=2", "nand.concurrency=die", "nand.advanced.multi_plane_program=wise"],
+    &["geometry.planes=2", "nand.concurrency=plane-reads"],
 ];
-const APPEND: [&str; 4] =
-    ["geometry.blocks=16", "capacity={ spare = 0.5 }", "gc.soft_threshold=4", "mapping.scheme=append"];
+/// The mapping schemes, with the number of free blocks that each needs.
+const SCHEMES: [[&str; 2]; 2] =
+    [["mapping.scheme=append", "gc.soft_threshold=4"], ["mapping.scheme=log-block", "gc.soft_threshold=1"]];
 
-#[test]
-fn the_append_scheme_loses_no_data() {
-    for shape in SHAPES {
-        laws::mapping(&device(&[&APPEND[..], shape].concat()).unwrap(), &makers());
-    }
+/// Returns a small device with each scheme and shape.
+fn devices() -> impl Iterator<Item = DeviceConfig> {
+    let small = ["geometry.blocks=16", "capacity={ spare = 0.5 }"];
+    SCHEMES
+        .iter()
+        .flat_map(move |scheme| SHAPES.iter().map(move |shape| device(&[&small[..], scheme, shape].concat()).unwrap()))
 }
 
 #[test]
-fn the_append_scheme_outlives_power_cuts() {
-    for shape in SHAPES {
-        laws::power_cuts(&device(&[&APPEND[..], shape].concat()).unwrap(), &makers());
+fn the_mapping_schemes_lose_no_data() {
+    devices().for_each(|device| laws::mapping(&device, &makers()));
+}
+
+#[test]
+fn the_mapping_schemes_outlive_power_cuts() {
+    devices().for_each(|device| laws::power_cuts(&device, &makers()));
+}
+
+/// Writes units with log blocks to a full plane of `count` logical blocks of `size` units. Returns the number of units
+/// that merges copy.
+fn copies_of(size: u32, count: u32, units: &[u32]) -> u64 {
+    let shape = [format!("geometry.pages={size}"), format!("geometry.blocks={}", 2 * count)];
+    let one_plane = ["geometry.channels=1", "geometry.chips=1", "geometry.planes=1", "capacity={ spare = 0.5 }"];
+    let device = device(&[&one_plane[..], &SCHEMES[1], &shape.each_ref().map(String::as_str)].concat()).unwrap();
+    let sectors = device.sectors_per_unit();
+    assert_eq!(device.logical_units(), u64::from(size * count));
+    let options = Options { externals: makers(), ..Options::default() };
+    let mut device = Device::new(device, options).unwrap();
+    (0..size * count).for_each(|unit| device.ftl_mut().write_whole(Lpn(unit)));
+    device.ftl_mut().seal();
+    let merged = |device: &Device| device.ftl().counters.pages_programmed[ProgramCause::Merge as usize];
+    let before = merged(&device);
+    for &unit in units {
+        let now = device.now();
+        device.submit(now, Request::new(now, Operation::Write, u64::from(unit * sectors), sectors));
+        while let Some(at) = device.next_event() {
+            device.advance(at);
+        }
+    }
+    device.check_invariants().unwrap();
+    merged(&device) - before
+}
+
+/// Filling leaves the log block full of the last logical block. Each further write that finds it full merges all
+/// logical blocks that it has units of, and each merge copies all units. So a log block with units of *n* logical
+/// blocks causes *n* copies per write, and the write amplification is 1 + *n*.
+#[test]
+fn full_merges_copy_each_logical_block_of_a_full_log() {
+    for (size, count) in [(4, 4), (8, 4), (4, 8)] {
+        let (in_order, rounds): (Vec<u32>, u32) = ((0..size * count).collect(), 3);
+        let copies = |units: &[u32]| copies_of(size, count, units);
+        assert_eq!(copies(&in_order.repeat(rounds as usize)), u64::from(rounds * count * size), "n = 1");
+        assert_eq!(copies(&in_order[..1]), u64::from(size));
+        assert_eq!(copies(&in_order[..size as usize]), u64::from(size));
+        assert_eq!(copies(&in_order[..size as usize + 1]), u64::from(2 * size));
+        // A unit of each logical block in turn.
+        let strided = |number| size * (number % count) + number / count % size;
+        let (logs, of_a_log) = (rounds * count - 1, size.min(count));
+        let units: Vec<u32> = (0..rounds * size * count).map(strided).collect();
+        assert_eq!(copies(&units), u64::from(size * (1 + logs * of_a_log)), "n = {of_a_log}");
     }
 }
 
@@ -150,7 +204,7 @@ fn errors_suggest_them() {
 fn the_schema_has_them() {
     let schema = DeviceConfig::json_schema(&makers().offers()).to_string();
     let plain = DeviceConfig::json_schema(&[]).to_string();
-    for name in ["cost-age-times", "deadline", "append"].map(|name| format!("\"{name}\"")) {
+    for name in ["cost-age-times", "deadline", "append", "log-block"].map(|name| format!("\"{name}\"")) {
         assert!(schema.contains(&name) && !plain.contains(&name), "{name}");
     }
     assert!(schema.contains("Longest wait of a write"));
@@ -194,5 +248,5 @@ fn the_command_knows_them() {
     assert!(status == Some(2) && text.contains("did you mean `cost-age-times`?"), "{text}");
     let (_, text) = command(&["device", "schema"]);
     assert!(text.contains("\"cost-age-times\"") && text.contains("\"deadline\""), "{text}");
-    assert!(text.contains("\"append\""), "{text}");
+    assert!(text.contains("\"append\"") && text.contains("\"log-block\""), "{text}");
 }
