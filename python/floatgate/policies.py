@@ -174,7 +174,7 @@ class Policy(ABC):
     """All parameters of the device, as in ``Device.config``."""
     shape: Shape
     """Planes of the device, and units of a block, as policies see them: with ``nand.concurrency = "plane-reads"``, a
-    die is one plane."""
+    die is one plane, with the number (channel * chips + chip) * dies + die."""
     rng: np.random.Generator
     """Random numbers, determined by the seed of the run, the family and the name."""
 
